@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The one list of what dlc needs from Debian 12: installs what is missing, prints nothing when nothing is.
+set -euo pipefail
+
+packages=(
+  # build
+  g++ cmake ninja-build ccache clang-19 clang-format-19 clang-tidy-19 git ca-certificates
+  # libraries
+  llvm-19-dev liblld-19-dev libyaml-cpp-dev libboost-graph-dev libfmt-dev nlohmann-json3-dev libcli11-dev
+  libprotobuf-dev protobuf-compiler libzip-dev libzstd-dev zlib1g-dev libtbb-dev libhwloc-dev libxxhash-dev
+  # tests, simulation, data
+  catch2 verilator python3 python3-numpy python3-venv dataset-fashion-mnist
+)
+
+missing=()
+for p in "${packages[@]}"; do
+  [ "$(dpkg-query -W -f='${Status}' "$p" 2>/dev/null)" = "install ok installed" ] || missing+=("$p")
+done
+if [ "${#missing[@]}" -gt 0 ]; then
+  run() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+  echo "installing: ${missing[*]}"
+  run apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive run apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
