@@ -1,0 +1,90 @@
+// What the author of a C++ backend writes: one class and one line.
+//
+//   class MyBackend : public dlc::Backend {
+//    public:
+//     std::string name() const override { return "my_npu"; }
+//     dlc::Result<> emit(const dlc::EmitRequest& r, dlc::EmitResult& out) override;
+//     dlc::Result<std::unique_ptr<dlc::Device>> open(const std::string& uri) override;
+//   };
+//   DLC_PLUGIN(MyBackend)
+//
+// The SDK turns this into the C interface of dlc_plugin.h: it parses the program text, wraps the weights, keeps
+// exceptions from crossing and carries diagnostics over.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dlc/base/diag.h"
+#include "dlc/base/tensor.h"
+#include "dlc/plugin/dlc_plugin.h"
+#include "dlc/program/program.h"
+
+namespace dlc {
+
+struct EmitRequest {
+  Program program;            // weights included (wrapped, not copied)
+  std::string hardware;       // YAML text
+  std::string hardware_file;  // for messages
+  std::string options;        // JSON object
+};
+
+struct EmitResult {
+  std::vector<std::pair<std::string, std::vector<std::byte>>> files;  // "executable" and "report.json" at least
+  void put(std::string name, std::string_view text);
+  void put(std::string name, std::vector<std::byte> bytes);
+};
+
+// A loaded partition on a device.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  virtual Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) = 0;
+  virtual std::string counters() { return "{}"; }  // JSON of the last run
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual Result<std::unique_ptr<Executable>> load(std::span<const std::byte> executable,
+                                                   std::vector<std::pair<std::string, Tensor>> weights) = 0;
+};
+
+struct DeviceListing {
+  std::string uri;
+  bool available = true;
+  std::string why;  // when not available
+};
+
+// A call the backend cannot compile, and the reason shown to the user.
+struct Refusal {
+  int call = -1;
+  std::string rule;
+  std::string why;
+  int yaml_line = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  virtual std::string version() const { return "0.1.0"; }
+  virtual std::string schemes() const { return name(); }  // device URI schemes, comma-separated
+  virtual Result<std::vector<Refusal>> match(const EmitRequest&) { return std::vector<Refusal>{}; }
+  virtual Result<> emit(const EmitRequest& request, EmitResult& result) = 0;
+  virtual std::vector<DeviceListing> list() = 0;
+  virtual Result<std::unique_ptr<Device>> open(const std::string& uri) = 0;
+};
+
+// Fills a dlc_plugin_v1 for a backend instance that lives for the process.
+const dlc_plugin_v1* make_plugin(Backend& backend);
+
+}  // namespace dlc
+
+#define DLC_PLUGIN(BackendClass)                                                                     \
+  extern "C" __attribute__((visibility("default"))) const dlc_plugin_v1* dlc_plugin_v1_entry(void) { \
+    static BackendClass backend;                                                                     \
+    static const dlc_plugin_v1* plugin = ::dlc::make_plugin(backend);                                \
+    return plugin;                                                                                   \
+  }

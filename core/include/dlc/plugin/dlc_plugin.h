@@ -1,0 +1,117 @@
+/* The plugin boundary of dlc: plain C, one exported symbol.
+ *
+ * A plugin is a shared library that exports
+ *
+ *     const dlc_plugin_v1* dlc_plugin_v1_entry(void);
+ *
+ * C++ authors do not write against this file: they derive from dlc::Backend (dlc/plugin/backend.h) and put
+ * DLC_PLUGIN(MyBackend) in one .cpp.
+ *
+ * Rules. Every struct begins with its size in bytes as the writer knows it; a reader uses min(its own, the given) and
+ * treats what is missing as zero. New fields only at the end. A null function pointer means "not supported". No
+ * exception and no C++ object crosses. Strings are UTF-8, zero-terminated, and live as long as the plugin unless said
+ * otherwise. IR crosses as versioned text, weights as a table of pointers that are valid during the call. Functions
+ * return 0 on success; on failure they return nonzero and fill `error` through dlc_error's callback. */
+#ifndef DLC_PLUGIN_H
+#define DLC_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DLC_ABI_MAJOR 1u
+#define DLC_ABI_MINOR 0u
+
+/* Element types are text: "f32", "s8", ... (dlc/base/dtype.h). */
+typedef struct dlc_tensor {
+  uint64_t struct_size;
+  const char* name;
+  const char* dtype;
+  const int64_t* shape;
+  uint64_t rank;
+  void* data; /* dense, row-major */
+  uint64_t bytes;
+} dlc_tensor;
+
+/* Where a callee reports diagnostics: called once per diagnostic, arguments valid during the call. */
+typedef struct dlc_error {
+  uint64_t struct_size;
+  void* context;
+  void (*report)(void* context, const char* file, int32_t line, int32_t column, const char* node, const char* message,
+                 const char* hint);
+} dlc_error;
+
+/* Where a callee hands over named bytes: "object", "stream", "listing", "report.json" ... */
+typedef struct dlc_sink {
+  uint64_t struct_size;
+  void* context;
+  /* Nonzero: the host could not take it; the callee stops and fails. */
+  int32_t (*put)(void* context, const char* name, const void* bytes, uint64_t size);
+} dlc_sink;
+
+/* One partition to compile. */
+typedef struct dlc_emit_request {
+  uint64_t struct_size;
+  const char* program; /* `dlc.program 1` text */
+  const dlc_tensor* weights;
+  uint64_t weight_count;
+  const char* hardware;      /* the YAML text the user chose, overrides applied as `params` */
+  const char* hardware_file; /* for messages */
+  const char* options;       /* JSON object: {"format": "dlca" | "so" | "o" | "a", "name": "resnet8", "timing": true} */
+} dlc_emit_request;
+
+typedef struct dlc_compiler_v1 {
+  uint64_t struct_size;
+  /* What of this program the plugin cannot compile, as JSON: {"refused": [{"call": 3, "rule": "...", "why": "...",
+   * "line": 12}]}. May only narrow what the YAML allows. NULL: everything is taken. */
+  int32_t (*match)(const dlc_emit_request* request, const dlc_sink* result, const dlc_error* error);
+  /* Compiles; puts at least "executable" (what runtime load takes) and "report.json". */
+  int32_t (*emit)(const dlc_emit_request* request, const dlc_sink* result, const dlc_error* error);
+} dlc_compiler_v1;
+
+typedef struct dlc_device dlc_device;         /* an opened device */
+typedef struct dlc_executable dlc_executable; /* a loaded partition */
+
+typedef struct dlc_runtime_v1 {
+  uint64_t struct_size;
+  /* Device URIs this plugin can open here, one put() per URI: name = URI, bytes = JSON {"available": bool, "why":
+   * "..."}. */
+  int32_t (*list)(const dlc_sink* result, const dlc_error* error);
+  int32_t (*open)(const char* uri, dlc_device** device, const dlc_error* error);
+  void (*close)(dlc_device* device);
+  /* `weights` stay valid until unload. */
+  int32_t (*load)(dlc_device* device, const void* executable, uint64_t size, const dlc_tensor* weights,
+                  uint64_t weight_count, dlc_executable** result, const dlc_error* error);
+  void (*unload)(dlc_executable* executable);
+  /* Runs to completion. Outputs have storage when their shapes are known from the inputs; `output` is called for each
+   * result in order with its final shape, and returns where to write it (NULL: fail). */
+  int32_t (*run)(dlc_executable* executable, const dlc_tensor* inputs, uint64_t input_count, void* context,
+                 void* (*output)(void* context, uint64_t index, const int64_t* shape, uint64_t rank),
+                 const dlc_error* error);
+  /* Counters of the last run as a JSON object (cycles, per-layer figures); the device defines the keys. */
+  int32_t (*counters)(dlc_executable* executable, const dlc_sink* result, const dlc_error* error);
+} dlc_runtime_v1;
+
+typedef struct dlc_plugin_v1 {
+  uint64_t struct_size;
+  uint32_t abi_major;
+  uint32_t abi_minor;
+  const char* name;        /* "cpu" */
+  const char* version;     /* "0.1.0" */
+  const char* ir_versions; /* "dlc.program 1" (comma-separated) */
+  const char* schemes;     /* device URI schemes, comma-separated: "cpu" */
+  const dlc_compiler_v1* compiler;
+  const dlc_runtime_v1* runtime;
+} dlc_plugin_v1;
+
+typedef const dlc_plugin_v1* (*dlc_plugin_v1_entry_fn)(void);
+#define DLC_PLUGIN_ENTRY "dlc_plugin_v1_entry"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,83 @@
+// The program level: kernels called in order over buffers that have a place in memory. It is what a backend compiles.
+//
+//   dlc.program 1
+//   program @mlp (N in 1..64) {
+//     input  x: f32[N,784]
+//     const  w1: f32[784,128]
+//     temp   t0: f32[N,128] at 0
+//     output y "probabilities": f32[N,10]
+//     kernel @k0 { ... dlc.kernel text without its header line ... }
+//     call @k0(x, w1, t0)  loc "fc1", "relu1"
+//   }
+//
+// A call names one buffer for every input, constant and output tensor of its kernel, in the kernel's tensor order; the
+// kernel's temporaries are its own. Buffers of kind temp lie in one arena at the offset the planner gave them; `alias`
+// places a buffer inside another one (a slice of a concat, an in-place residual), and then has no offset of its own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "dlc/base/diag.h"
+#include "dlc/base/tensor.h"
+#include "dlc/graph/graph.h"
+#include "dlc/kernel/kernel.h"
+
+namespace dlc {
+
+enum class BufferKind : uint8_t { input, output, constant, temp };
+
+struct BufferAlias {
+  int base = -1;     // index of the buffer that holds the bytes
+  Expr byte_offset;  // from its start
+};
+
+struct ProgramBuffer {
+  std::string name;           // unique; also the name in the weight table for constants
+  std::string external_name;  // inputs and outputs: the model's own name
+  TensorType type;
+  BufferKind kind = BufferKind::temp;
+  Expr offset;  // temp: bytes from the start of the arena
+  std::optional<BufferAlias> alias;
+};
+
+struct Call {
+  int kernel = -1;           // index into Program::kernels
+  std::vector<int> buffers;  // one per non-temp tensor of the kernel, in tensor order
+  std::vector<std::string> locations;
+};
+
+struct Program {
+  std::string name = "main";
+  Ranges symbols;
+  std::vector<ProgramBuffer> buffers;
+  std::vector<Kernel> kernels;
+  std::vector<Call> calls;
+  Expr arena_bytes;
+  std::vector<std::pair<std::string, Tensor>> weights;  // constants by buffer name, in execution order
+
+  int find_buffer(std::string_view name) const;  // -1 when absent
+  const Tensor* weight(std::string_view name) const;
+};
+
+std::string print(const Program& p);
+Result<Program> parse_program(std::string_view text, const std::string& file = {});  // weights stay empty
+Result<> verify(const Program& p);
+
+// Graph to program: one kernel per fusion group (or per node when groups is empty), buffers, the memory plan.
+// `align` is the alignment of every temp buffer in bytes.
+Result<Program> lower_to_program(const Graph& g, int64_t align = 64);
+
+// Gives every temp buffer an offset such that buffers alive at the same time do not overlap, and sets arena_bytes.
+Result<> plan_memory(Program& p, int64_t align = 64);
+// Independent check of the plan: no two live buffers overlap unless one aliases the other.
+Result<> check_memory_plan(const Program& p);
+
+// Runs the program through the kernel interpreter: the oracle of every backend that compiles programs.
+Result<std::vector<Tensor>> run_program(const Program& p, std::span<const Tensor> inputs,
+                                        const InterpOptions& options = {});
+
+}  // namespace dlc
