@@ -2,18 +2,26 @@
 //
 //   dlc.graph 1
 //   graph @resnet8 (N in 1..64) {
-//     in  %x: f32[N,3,32,32]
-//     %0: f32[N,16,32,32] = conv(%x, @conv1.weight, @conv1.bias) {pad_lo = [1, 1], pad_hi = [1, 1]}  loc "conv1"
-//     %1: f32[N,16,32,32] = relu(%0)  loc "relu1"
-//     out %1 "output"
+//     in    %x: f32[N,3,32,32]
+//     const @conv1.weight: f32[16,3,3,3]
+//     const @conv1.bias: f32[16] = 0
+//     %0: f32[N,16,32,32] = conv(%x, @conv1.weight, @conv1.bias) {pad_hi = [1, 1], pad_lo = [1, 1]} loc "conv1"
+//     %1: f32[N,16,32,32] = relu(%0) loc "relu1"
+//     out   %1 "output"
 //   }
 //
 // Every op is the name of a record (dlc/ops/record.h); operand order, attributes and result types are the record's.
-// Constants are values with a tensor (`@name` in text, kept in a weight table beside it).
+// Constants are values with a tensor: small ones have their elements in the text (one number fills the whole tensor),
+// the others are looked up by name in a weight table kept beside the text. The grammar is in docs/graph-text.md.
+//
+// Invariants (checked by verify): every value has one producer, at most, and a unique name; result types are those the
+// record infers; every symbol is in `symbols`.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,7 +41,7 @@ inline constexpr ValueId kNoValue = -1;  // an absent optional operand
 inline constexpr NodeId kNoNode = -1;
 
 struct Value {
-  std::string name;  // unique in the graph
+  std::string name;  // unique in the graph; change it with Graph::rename
   TensorType type;
   NodeId producer = kNoNode;  // kNoNode: graph input or constant
   int result = 0;             // which result of the producer
@@ -49,8 +57,14 @@ struct Node {
   bool erased = false;
 };
 
+namespace detail {
+class KernelCache;
+}
+
 class Graph {
  public:
+  Graph();
+
   std::string name = "main";
   Ranges symbols;  // ranges of symbolic dims
   std::vector<ValueId> inputs, outputs;
@@ -58,7 +72,7 @@ class Graph {
 
   ValueId add_input(std::string name, TensorType type);
   ValueId add_constant(std::string name, Tensor value);
-  // Adds a node, infers its result types from the record and returns its first output (see node(id).outputs for all).
+  // Adds a node and its outputs, whose types the record infers.
   Result<NodeId> add_node(std::string op, std::vector<ValueId> inputs, Attrs attrs, std::vector<std::string> locations,
                           const std::string& result_name = {});
 
@@ -71,31 +85,66 @@ class Graph {
 
   // Live nodes in topological order (stable: ties by id).
   std::vector<NodeId> order() const;
-  std::vector<NodeId> users(ValueId v) const;
+  std::vector<NodeId> users(ValueId v) const;  // in id order, each once
+  // users() of every value at once, indexed by value: for passes that ask often.
+  std::vector<std::vector<NodeId>> all_users() const;
   void replace_uses(ValueId from, ValueId to);  // also in outputs
   void erase(NodeId n);                         // the node must have no used result
+  void release(ValueId constant);               // drops the tensor and the name of an unused constant
   std::string unique_name(std::string_view wish) const;
+  void rename(ValueId v, std::string_view wish);  // to unique_name(wish)
+  ValueId find(std::string_view name) const;      // kNoValue when absent
 
   // The node's operands grouped as its record declares them.
   Result<std::vector<Operand>> operands(NodeId n) const;
   // The record's kernel for this node.
   Result<Kernel> kernel(NodeId n) const;
+  // The result types the record infers for this node now (its inputs or attributes may have changed since it was made).
+  Result<std::vector<TensorType>> infer(NodeId n) const;
 
  private:
+  Result<std::shared_ptr<const Kernel>> shared_kernel(const Node& n) const;
+
   std::vector<Value> values_;
   std::vector<Node> nodes_;
+  std::map<std::string, ValueId, std::less<>> names_;
+  std::shared_ptr<detail::KernelCache> cache_;  // instantiated records, shared by copies of a graph
 };
 
-std::string print(const Graph& g);  // constants by name; small integer constants (<= 16 elements) inline
-// `weights` resolves `@name`; inline constants need none.
+TensorType type_of(const Tensor& t);
+// The operands of a node of this record with these inputs, or why there cannot be any.
+Result<std::vector<Operand>> group_operands(const Record& record, std::span<const std::optional<TensorType>> inputs,
+                                            const Loc& where);
+
+std::string print(const Graph& g);
+// Whether print() writes this constant's elements into the text; the weight table needs the others.
+bool is_inline_constant(const Tensor& t);
+// `weights` resolves the constants that are not inline.
 Result<Graph> parse_graph(std::string_view text, const std::string& file = {},
                           const std::function<std::optional<Tensor>(std::string_view)>& weights = {});
 // SSA, topological order, arity and attribute names, result types equal to what the record infers.
 Result<> verify(const Graph& g);
 
-// Runs the graph through the interpreter. `observe` sees every node's results as they are made.
+// Runs the graph through the interpreter. Symbols are bound from the inputs' shapes (and, where an op finds out a size
+// itself, from its results); a shape that contradicts them is an error. `observe` sees every node's results as they
+// are made. With options.floats_as_double every float tensor of the graph is f64, the results too.
 using Observer = std::function<void(NodeId, std::span<const Tensor>)>;
 Result<std::vector<Tensor>> run_graph(const Graph& g, std::span<const Tensor> inputs, const InterpOptions& options = {},
                                       const Observer& observe = {});
+
+// The same for many runs: records are instantiated and kernels prepared once for each set of shapes. The graph must
+// outlive the runner and stay as it is.
+class GraphRunner {
+ public:
+  explicit GraphRunner(const Graph& g, InterpOptions options = {});
+  ~GraphRunner();
+  GraphRunner(GraphRunner&&) noexcept;
+  GraphRunner& operator=(GraphRunner&&) noexcept;
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, const Observer& observe = {});
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace dlc

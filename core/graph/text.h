@@ -1,0 +1,28 @@
+// The words of graph text, shared by printer and parser: names, strings, numbers, constants.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "dlc/base/tensor.h"
+#include "dlc/ops/record.h"
+
+namespace dlc::detail {
+
+inline constexpr std::string_view kGraphHeader = "dlc.graph 1";
+inline constexpr int64_t kInlineElements = 16;      // constants up to this size are written out
+inline constexpr int64_t kSplatElements = 1 << 20;  // and up to this one when every element is the same
+
+// Letters, digits and _ . / $ - are written as they are; any other name is quoted.
+bool is_bare_name_char(char c);
+std::string name_text(std::string_view name);
+std::string quoted(std::string_view s);
+
+// A double with a point, an exponent, inf or nan, so that it cannot be read as an integer.
+std::string double_text(double v);
+// Elements in the shortest form that reads back to the same bits, e.g. "[1, 2]"; one number when all are the same.
+std::string elements_text(const Tensor& t);
+
+std::string type_text(const Tensor& t);
+
+}  // namespace dlc::detail
