@@ -1,0 +1,143 @@
+// Walking, rebuilding and substituting values and kernels.
+#include <set>
+
+#include "dlc/kernel/kernel.h"
+
+namespace dlc {
+
+void add_loop_ranges(const std::vector<Loop>& loops, Ranges& ranges) {
+  for (const Loop& l : loops) {
+    const auto n = l.extent.constant();
+    ranges.insert_or_assign(l.var, n ? Range(0, *n - 1) : Range(0, l.extent - 1));
+  }
+}
+
+namespace {
+
+// v's node again over other children, typed and folded anew.
+Val rebuild(const ValNode& v, std::vector<Val> args) {
+  switch (v.kind) {
+    case ValKind::read:
+      return val::read(v.tensor, v.type, std::move(args));
+    case ValKind::unary:
+      return val::unary(v.unary_op(), args[0]);
+    case ValKind::binary:
+      return val::binary(v.binary_op(), args[0], args[1]);
+    case ValKind::select:
+      return val::select(args[0], args[1], args[2]);
+    case ValKind::orelse:
+      return val::orelse(args[0], args[1]);
+    case ValKind::call:
+      return val::call(v.fn(), std::move(args));
+    case ValKind::cast:
+      return val::cast(v.to, args[0], v.saturate);
+    case ValKind::reduce:
+      return val::reduce(v.reduce_op(), v.to, v.loops, args[0]);
+    case ValKind::integer:
+    case ValKind::real:
+    case ValKind::index:
+    case ValKind::undef:
+      break;
+  }
+  return std::make_shared<ValNode>(v);
+}
+
+}  // namespace
+
+Val rewrite(const Val& v, const std::function<Val(const Val&)>& f) {
+  std::vector<Val> args;
+  args.reserve(v->args.size());
+  for (const Val& a : v->args) args.push_back(rewrite(a, f));
+  const Val here = args == v->args ? v : rebuild(*v, std::move(args));
+  Val changed = f(here);
+  return changed ? changed : here;
+}
+
+void walk(const Val& v, const std::function<void(const ValNode&)>& f) {
+  f(*v);
+  for (const Val& a : v->args) walk(a, f);
+}
+
+void walk(const std::vector<Stmt>& body, const std::function<void(const Stmt&)>& f) {
+  for (const Stmt& s : body) {
+    f(s);
+    walk(s.body, f);
+  }
+}
+
+namespace {
+
+using Values = std::map<std::string, Expr, std::less<>>;
+
+// A loop hides an outer symbol of its name, and takes a new name when a replacement would be captured by it.
+class Scope {
+ public:
+  explicit Scope(const Values& values) : values_(values) {}
+
+  // The scope inside `loops`, which come back with extents substituted and captured names changed.
+  static Scope enter(const Scope& outer, std::vector<Loop>& loops) {
+    Scope inner(outer.values_);
+    for (Loop& l : loops) l.extent = substitute(l.extent, outer.values_);
+    for (const Loop& l : loops) inner.values_.erase(l.var);
+    for (Loop& l : loops) {
+      if (!inner.captures(l.var)) continue;
+      std::string fresh = l.var;
+      do fresh += "_";
+      while (inner.captures(fresh) || inner.values_.contains(fresh));
+      inner.values_.insert_or_assign(l.var, Expr::symbol(fresh));
+      l.var = fresh;
+    }
+    return inner;
+  }
+
+  Val apply(const Val& v) const {
+    if (values_.empty()) return v;
+    if (v->kind == ValKind::index) return val::index(dlc::substitute(v->index, values_));
+    if (v->kind == ValKind::reduce) {
+      std::vector<Loop> loops = v->loops;
+      const Scope inner = enter(*this, loops);
+      return val::reduce(v->reduce_op(), v->to, std::move(loops), inner.apply(v->args[0]));
+    }
+    std::vector<Val> args;
+    args.reserve(v->args.size());
+    for (const Val& a : v->args) args.push_back(apply(a));
+    return args == v->args ? v : rebuild(*v, std::move(args));
+  }
+
+  void apply(std::vector<Stmt>& body) const {
+    for (Stmt& s : body) {
+      const Scope inner = enter(*this, s.loops);
+      inner.apply(s.body);
+      for (Val& i : s.indices) i = inner.apply(i);
+      if (s.value) s.value = inner.apply(s.value);
+    }
+  }
+
+ private:
+  bool captures(std::string_view name) const {
+    for (const auto& [key, e] : values_)
+      if (e.mentions(name)) return true;
+    return false;
+  }
+
+  Values values_;
+};
+
+}  // namespace
+
+Val substitute(const Val& v, const Values& values) { return Scope(values).apply(v); }
+
+Kernel substitute(const Kernel& k, const Values& values) {
+  Kernel r = k;
+  for (KernelTensor& t : r.tensors) {
+    for (Expr& d : t.shape) d = substitute(d, values);
+    if (!t.view) continue;
+    t.view->byte_offset = substitute(t.view->byte_offset, values);
+    for (Expr& s : t.view->byte_strides) s = substitute(s, values);
+  }
+  for (Expr& a : r.assumptions) a = substitute(a, values);
+  Scope(values).apply(r.body);
+  return r;
+}
+
+}  // namespace dlc
