@@ -1,0 +1,113 @@
+// min, max and select. A min of several is kept as one sorted chain without duplicates, so it is the same node in
+// whichever order it was built.
+#include <algorithm>
+#include <numeric>
+
+#include "core/expr/node.h"
+#include "dlc/base/checked.h"
+
+namespace dlc::detail {
+namespace {
+
+void collect(const Expr& e, AtomKind kind, std::vector<Expr>& leaves) {
+  const AtomNode* a = single_atom(e);
+  if (!a || a->kind != kind) {
+    leaves.push_back(e);
+    return;
+  }
+  for (const Expr& x : a->args) collect(x, kind, leaves);
+}
+
+// Provably a <= b.
+bool le(const Expr& a, const Expr& b, const Ranges& ranges) {
+  const Expr d = b - a;
+  if (!d.valid()) return false;
+  return ranges.empty() ? bounds(d, ranges).lo >= 0 : provably_nonneg(d, ranges);
+}
+
+Expr extremum(AtomKind kind, const Expr& a, const Expr& b, const Ranges& ranges) {
+  if (!a.valid() || !b.valid()) return Expr::invalid();
+  std::vector<Expr> leaves;
+  collect(a, kind, leaves);
+  collect(b, kind, leaves);
+  std::sort(leaves.begin(), leaves.end(), structurally_less);
+  // A leaf leaves when another is always at least as extreme. Of two equal ones the first stays.
+  std::vector<Expr> kept;
+  for (const Expr& x : leaves) {
+    auto beats = [&](const Expr& p, const Expr& q) {
+      return kind == AtomKind::min ? le(p, q, ranges) : le(q, p, ranges);
+    };
+    if (std::any_of(kept.begin(), kept.end(), [&](const Expr& k) { return beats(k, x); })) continue;
+    std::erase_if(kept, [&](const Expr& k) { return beats(x, k); });
+    kept.push_back(x);
+  }
+  Expr e = kept.back();
+  for (size_t i = kept.size() - 1; i-- > 0;) e = make_atom(kind, {kept[i], e});
+  return e;
+}
+
+// g * s + k >= 0 exactly where s + k // g >= 0.
+Expr without_common_factor(const Expr& d) {
+  int64_t g = 0;
+  for (const Product& p : products(d)) {
+    if (p.coefficient == INT64_MIN) return d;
+    if (!p.monomial->factors.empty()) g = std::gcd(g, p.coefficient);
+  }
+  if (g <= 1) return d;
+  Sum sum;
+  for (const Product& p : products(d)) sum.add(floor_div(p.coefficient, g), p.monomial);
+  return sum.finish();
+}
+
+}  // namespace
+
+Expr minimum(const Expr& a, const Expr& b, const Ranges& ranges) { return extremum(AtomKind::min, a, b, ranges); }
+Expr maximum(const Expr& a, const Expr& b, const Ranges& ranges) { return extremum(AtomKind::max, a, b, ranges); }
+
+Expr choose(const Expr& d, const Expr& then, const Expr& otherwise, const Ranges& ranges) {
+  if (!d.valid() || !then.valid() || !otherwise.valid()) return Expr::invalid();
+  if (then == otherwise) return then;
+  if (const auto c = d.constant()) return *c >= 0 ? then : otherwise;
+  const Interval i = bounds(d, ranges);
+  if (i.lo >= 0) return then;
+  if (i.hi < 0) return otherwise;
+  if (!ranges.empty()) {
+    if (provably_nonneg(d, ranges)) return then;
+    if (provably_nonneg(Expr(-1) - d, ranges)) return otherwise;
+  }
+  // t > o or t >= o picks the larger, t < o or t <= o the smaller of the two.
+  const Expr difference = then - otherwise;
+  if (difference.valid()) {
+    if (d == difference || d == difference - 1) return maximum(then, otherwise, ranges);
+    if (d == -difference || d == -difference - 1) return minimum(then, otherwise, ranges);
+  }
+  // d >= 0 and -d - 1 >= 0 are opposites: keep the one whose leading term is positive.
+  Expr condition = without_common_factor(d), yes = then, no = otherwise;
+  if (products(condition)[0].coefficient < 0) {
+    const Expr opposite = Expr(-1) - condition;
+    if (opposite.valid()) {
+      condition = opposite;
+      std::swap(yes, no);
+    }
+  }
+  auto known = [&](const Expr& e, size_t branch) {
+    const AtomNode* a = single_atom(e);
+    return a && a->kind == AtomKind::select && a->args[0] == condition ? a->args[branch] : e;
+  };
+  yes = known(yes, 1);
+  no = known(no, 2);
+  if (yes == no) return yes;
+  return make_atom(AtomKind::select, {condition, yes, no});
+}
+
+}  // namespace dlc::detail
+
+namespace dlc {
+
+Expr min(const Expr& a, const Expr& b) { return detail::minimum(a, b, detail::no_ranges()); }
+Expr max(const Expr& a, const Expr& b) { return detail::maximum(a, b, detail::no_ranges()); }
+Expr select_nonneg(const Expr& d, const Expr& then, const Expr& otherwise) {
+  return detail::choose(d, then, otherwise, detail::no_ranges());
+}
+
+}  // namespace dlc

@@ -1,0 +1,149 @@
+// Proofs of e >= 0. Intervals alone lose what symbolic bounds know: with x <= M - 1 and j <= n - 1 the index x*n + j is
+// below M*n whatever M and n are. The proof replaces one atom after the other by a bound of it, in the direction that
+// makes e smaller, until an interval decides:
+//
+//   M*n - 1 - x*n - j   --x by M - 1-->   n - 1 - j   --j by n - 1-->   0
+#include "core/expr/node.h"
+#include "dlc/base/checked.h"
+
+namespace dlc::detail {
+namespace {
+
+constexpr int kBudget = 48;  // replacements tried before the proof is given up
+
+class Prover {
+ public:
+  explicit Prover(const Ranges& ranges) : ranges_(ranges) {}
+
+  bool nonneg(const Expr& e) {
+    if (!e.valid()) return false;
+    if (bounds(e, ranges_).lo >= 0) return true;
+    if (budget_-- <= 0) return false;
+    std::vector<Linear> atoms = linear_atoms(e);
+    for (const Linear& l : atoms) {
+      if (by_symbolic_bound(l)) return true;
+    }
+    for (const Linear& l : atoms) {
+      if (by_interval(l)) return true;
+    }
+    return false;
+  }
+
+ private:
+  // e = factor * atom + rest, and the sign of factor is known.
+  struct Linear {
+    Atom atom;
+    Expr factor, rest;
+    bool positive;
+  };
+
+  std::vector<Linear> linear_atoms(const Expr& e) const {
+    std::vector<Atom> atoms;
+    for (const Product& p : products(e)) {
+      for (Atom a : p.monomial->factors) {
+        if (std::find(atoms.begin(), atoms.end(), a) == atoms.end()) atoms.push_back(a);
+      }
+    }
+    std::vector<Linear> result;
+    for (Atom a : atoms) {
+      Sum factor, rest;
+      for (const Product& p : products(e)) {
+        const MonomialNode* other = divide_exactly(p.monomial, a.node()->monomial);
+        (other ? factor : rest).add(p.coefficient, other ? other : p.monomial);
+      }
+      const Expr f = factor.finish();
+      const Interval sign = bounds(f, ranges_);
+      if (sign.lo >= 0 || sign.hi <= 0) result.push_back({a, f, rest.finish(), sign.lo >= 0});
+    }
+    return result;
+  }
+
+  bool with(const Linear& l, const Expr& bound) { return nonneg(l.factor * bound + l.rest); }
+
+  // The condition is known in each branch: e >= 0 also follows from e - condition >= 0.
+  bool with_known(const Linear& l, const Expr& value, const Expr& known) {
+    const Expr e = l.factor * value + l.rest;
+    return nonneg(e) || nonneg(e - known);
+  }
+
+  bool by_symbolic_bound(const Linear& l) {
+    const auto args = l.atom.args();
+    switch (l.atom.kind()) {
+      case AtomKind::symbol: {
+        if (l.positive) return false;
+        const auto it = ranges_.find(l.atom.name());
+        return it != ranges_.end() && it->second.upper && with(l, Expr(it->second.upper));
+      }
+      case AtomKind::floor_div: {
+        // d * (a // d) lies in [a - d + 1, a]; e >= 0 follows from d * e >= 1 - d since e is an integer.
+        const Expr &a = args[0], &d = args[1];
+        if (bounds(d, ranges_).lo < 1) return false;
+        const Expr scaled = l.positive ? a - d + 1 : a;
+        return nonneg(l.factor * scaled + l.rest * d + d - 1);
+      }
+      case AtomKind::mod:
+        if (l.positive || bounds(args[1], ranges_).lo < 1) return false;
+        if (!args[1].constant() && with(l, args[1] - 1)) return true;
+        return bounds(args[0], ranges_).lo >= 0 && with(l, args[0]);
+      case AtomKind::min:
+        return l.positive ? with(l, args[0]) && with(l, args[1]) : with(l, args[0]) || with(l, args[1]);
+      case AtomKind::max:
+        return l.positive ? with(l, args[0]) || with(l, args[1]) : with(l, args[0]) && with(l, args[1]);
+      case AtomKind::select:
+        return with_known(l, args[1], args[0]) && with_known(l, args[2], Expr(-1) - args[0]);
+    }
+    return false;
+  }
+
+  // A constant bound helps where the factor is not constant; otherwise the interval of e has used it already.
+  bool by_interval(const Linear& l) {
+    if (l.factor.constant()) return false;
+    const Interval i = bounds(Expr(l.atom.node()->expr), ranges_);
+    if (l.positive) return i.lo != Interval::kNegInf && with(l, i.lo);
+    return i.hi != Interval::kPosInf && with(l, i.hi);
+  }
+
+  const Ranges& ranges_;
+  int budget_ = kBudget;
+};
+
+// a % b as a - b * (a // b), so that equal values in different forms meet.
+Expr without_mods(const Expr& e) {
+  Sum sum;
+  for (const Product& p : products(e)) {
+    Expr value = p.coefficient;
+    for (Atom f : p.monomial->factors) {
+      const Expr atom(f.node()->expr);
+      value =
+          value * (f.kind() == AtomKind::mod ? f.args()[0] - f.args()[1] * floor_div(f.args()[0], f.args()[1]) : atom);
+    }
+    sum.add(value);
+  }
+  return sum.finish();
+}
+
+}  // namespace
+
+bool provably_nonneg(const Expr& e, const Ranges& ranges) { return Prover(ranges).nonneg(e); }
+
+}  // namespace dlc::detail
+
+namespace dlc {
+
+bool provably_le(const Expr& a, const Expr& b, const Ranges& ranges) {
+  const Expr d = b - a;
+  if (!d.valid()) return false;
+  return detail::provably_nonneg(d, ranges) || detail::provably_nonneg(simplify(d, ranges), ranges);
+}
+
+bool provably_lt(const Expr& a, const Expr& b, const Ranges& ranges) { return provably_le(a + 1, b, ranges); }
+
+bool provably_eq(const Expr& a, const Expr& b, const Ranges& ranges) {
+  if (!a.valid() || !b.valid()) return false;
+  if (a == b) return true;
+  const Expr d = simplify(a - b, ranges);
+  if (d.is(0) || simplify(detail::without_mods(d), ranges).is(0)) return true;
+  return provably_le(a, b, ranges) && provably_le(b, a, ranges);
+}
+
+}  // namespace dlc
