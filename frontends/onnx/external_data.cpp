@@ -1,0 +1,102 @@
+#include "frontends/onnx/external_data.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace dlc::onnx_frontend {
+
+namespace {
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Result<MappedBytes> map_range(int fd, uint64_t file_size, uint64_t offset, uint64_t length, const Loc& where,
+                              const std::string& name) {
+  if (offset > file_size || length > file_size - offset)
+    return fail(
+        where,
+        fmt::format("'{}' has {} bytes, but bytes {} to {} are asked for", name, file_size, offset, offset + length),
+        "the file is truncated or belongs to another model");
+  if (length == 0) length = file_size - offset;
+  if (length == 0) return MappedBytes{};
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t start = offset / page * page;
+  const uint64_t mapped = length + (offset - start);
+  void* p = ::mmap(nullptr, mapped, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(start));
+  if (p == MAP_FAILED) return fail(where, fmt::format("cannot map '{}': {}", name, std::strerror(errno)));
+  std::shared_ptr<const void> owner(p, [mapped](const void* q) { ::munmap(const_cast<void*>(q), mapped); });
+  return MappedBytes{static_cast<const std::byte*>(p) + (offset - start), length, std::move(owner)};
+}
+
+}  // namespace
+
+Result<MappedBytes> map_external(const std::string& folder, const std::string& location, uint64_t offset,
+                                 uint64_t length, const Loc& where) {
+  const auto refuse = [&](const char* why) {
+    return fail(where, fmt::format("external data '{}' is refused: {}", location, why),
+                "external data must be a regular file inside the model's folder");
+  };
+  if (folder.empty()) return refuse("the model was not read from a folder");
+  if (location.empty()) return refuse("the location is empty");
+  if (location.find('\0') != std::string::npos) return refuse("the location has a zero byte");
+  const std::filesystem::path path(location);
+  if (path.is_absolute()) return refuse("the path is absolute");
+
+  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0) return fail(where, fmt::format("cannot open folder '{}': {}", folder, std::strerror(errno)));
+  // One component at a time without following links: what was checked is what is opened.
+  for (auto it = path.begin(); it != path.end(); ++it) {
+    const std::string part = it->string();
+    if (part.empty() || part == ".") continue;
+    if (part == "..") return refuse("the path leaves the folder ('..')");
+    const bool last = std::next(it) == path.end();
+    Fd next(
+        ::openat(fd.get(), part.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (last ? 0 : O_DIRECTORY)));
+    if (next.get() < 0) {
+      if (errno == ELOOP || errno == ENOTDIR) return refuse("a part of the path is a symbolic link or not a folder");
+      return fail(where, fmt::format("cannot open external data '{}': {}", location, std::strerror(errno)),
+                  "put the data file beside the model");
+    }
+    fd = std::move(next);
+  }
+  struct stat st{};
+  if (::fstat(fd.get(), &st) != 0)
+    return fail(where, fmt::format("cannot read '{}': {}", location, std::strerror(errno)));
+  if (!S_ISREG(st.st_mode)) return refuse("it is not a regular file");
+  if (st.st_nlink > 1) return refuse("the file has more than one hard link");
+  return map_range(fd.get(), static_cast<uint64_t>(st.st_size), offset, length, where, location);
+}
+
+Result<MappedBytes> map_file(const std::string& path) {
+  const Loc where{path, 0, 0, {}};
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return fail(where, fmt::format("cannot open: {}", std::strerror(errno)));
+  struct stat st{};
+  if (::fstat(fd.get(), &st) != 0) return fail(where, fmt::format("cannot read: {}", std::strerror(errno)));
+  if (!S_ISREG(st.st_mode)) return fail(where, "is not a regular file");
+  if (st.st_size == 0) return fail(where, "the file is empty");
+  return map_range(fd.get(), static_cast<uint64_t>(st.st_size), 0, 0, where, path);
+}
+
+}  // namespace dlc::onnx_frontend

@@ -1,0 +1,150 @@
+// Convolutions and matrix products.
+#include <fmt/format.h>
+
+#include "frontends/onnx/importer.h"
+#include "frontends/onnx/tables.h"
+
+namespace dlc::onnx_frontend {
+
+namespace {
+
+using Values = std::vector<ValueId>;
+
+// The spatial extents of a weight [o, i, k...]; they must be known.
+Result<std::vector<int64_t>> kernel_of(const NodeView& n, size_t weight) {
+  std::vector<int64_t> kernel;
+  if (n.rank(weight) < 3) return n.error(fmt::format("the weight has rank {}, at least 3 is needed", n.rank(weight)));
+  for (size_t i = 2; i < n.type(weight).shape.size(); ++i) {
+    const auto k = n.type(weight).shape[i].constant();
+    if (!k) return n.error("the weight's spatial shape must be known");
+    kernel.push_back(*k);
+  }
+  return kernel;
+}
+
+// stride, dilation, padding and group of a convolution whose data is input 0 and weight input `weight`.
+Result<Attrs> conv_attrs(const NodeView& n, size_t weight) {
+  if (!n.has(0) || !n.has(weight)) return n.error("data or weight is missing");
+  if (n.rank(0) != n.rank(weight))
+    return n.error(fmt::format("data has rank {} and weight rank {}", n.rank(0), n.rank(weight)));
+  DLC_TRY(auto kernel, kernel_of(n, weight));
+  const std::span<const Expr> shape(n.type(0).shape);
+  DLC_TRY(const Window w, read_window(n, std::move(kernel), shape.subspan(2)));
+  DLC_TRY(const int64_t group, n.attr_int("group", 1));
+  if (group < 1) return n.error(fmt::format("attribute 'group' is {}", group));
+  Attrs a = window_attrs(w, false);
+  a["group"] = Expr(group);
+  return a;
+}
+
+Result<Values> conv(const NodeView& n) {
+  DLC_TRY(Attrs a, conv_attrs(n, 1));
+  return n.emit_all("conv", {n.in(0), n.in(1), n.in(2)}, std::move(a));
+}
+
+Result<Values> conv_transpose(const NodeView& n) {
+  if (!n.has(0) || !n.has(1)) return n.error("data or weight is missing");
+  if (n.rank(0) != n.rank(1)) return n.error(fmt::format("data has rank {} and weight rank {}", n.rank(0), n.rank(1)));
+  const size_t rank = static_cast<size_t>(n.rank(0)) - 2;
+  DLC_TRY(auto kernel, kernel_of(n, 1));
+  DLC_TRY(const auto out_pad, n.attr_ints("output_padding", std::vector<int64_t>(rank, 0)));
+  if (out_pad.size() != rank) return n.error("attribute 'output_padding' has the wrong length");
+  DLC_TRY(const int64_t group, n.attr_int("group", 1));
+  const std::span<const Expr> spatial = std::span<const Expr>(n.type(0).shape).subspan(2);
+  DLC_TRY(const std::string auto_pad, n.attr_string("auto_pad", "NOTSET"));
+  Attrs a;
+  if (auto_pad == "NOTSET" && !n.has_attr("output_shape")) {
+    DLC_TRY(const Window w, read_window(n, std::move(kernel), spatial));
+    a = window_attrs(w, false);
+  } else {
+    // output_shape and SAME fix the output's extent; the padding is what remains of the full result.
+    DLC_TRY(const auto stride, n.attr_ints("strides", std::vector<int64_t>(rank, 1)));
+    DLC_TRY(const auto dilation, n.attr_ints("dilations", std::vector<int64_t>(rank, 1)));
+    DLC_TRY(const auto wanted, n.attr_ints("output_shape", std::vector<int64_t>{}));
+    if (stride.size() != rank || dilation.size() != rank)
+      return n.error("'strides' or 'dilations' has the wrong length");
+    if (!wanted.empty() && wanted.size() < rank) return n.error("attribute 'output_shape' is too short");
+    std::vector<Expr> lo;
+    std::vector<Expr> hi;
+    for (size_t i = 0; i < rank; ++i) {
+      const Expr full = (spatial[i] - 1) * stride[i] + out_pad[i] + (kernel[i] - 1) * dilation[i] + 1;
+      const Expr out = wanted.empty() ? (auto_pad == "VALID" ? full : spatial[i] * stride[i])
+                                      : Expr(wanted[wanted.size() - rank + i]);
+      const Expr total = max(Expr(0), full - out);
+      const Expr half = floor_div(total, 2);
+      lo.push_back(auto_pad == "SAME_UPPER" ? half : total - half);
+      hi.push_back(auto_pad == "SAME_UPPER" ? total - half : half);
+    }
+    a = {{"stride", to_exprs(stride)}, {"dilation", to_exprs(dilation)}, {"pad_lo", lo}, {"pad_hi", hi}};
+  }
+  a["out_pad"] = to_exprs(out_pad);
+  a["group"] = Expr(group);
+  return n.emit_all("conv_transpose", {n.in(0), n.in(1), n.in(2)}, std::move(a));
+}
+
+Result<Values> gemm(const NodeView& n) {
+  DLC_TRY(const double alpha, n.attr_float("alpha", 1.0));
+  DLC_TRY(const double beta, n.attr_float("beta", 1.0));
+  DLC_TRY(const int64_t trans_a, n.attr_int("transA", 0));
+  DLC_TRY(const int64_t trans_b, n.attr_int("transB", 0));
+  return n.emit_all(
+      "gemm", {n.in(0), n.in(1), n.in(2)},
+      {{"alpha", alpha}, {"beta", beta}, {"trans_a", Expr(trans_a != 0)}, {"trans_b", Expr(trans_b != 0)}});
+}
+
+// numpy's rule: a vector on the left gains a leading dim, on the right a trailing one, and both lose it in the result.
+Result<Values> matmul_like(const NodeView& n, const char* record, size_t left, size_t right, Values operands) {
+  if (!n.has(left) || !n.has(right)) return n.error("needs two inputs");
+  const auto as_matrix = [&](size_t operand, int64_t axis) -> Result<ValueId> {
+    if (n.rank(operand) != 1) return operands[operand];
+    return n.emit("unsqueeze", {operands[operand]}, {{"axes", std::vector<Expr>{Expr(axis)}}});
+  };
+  if (n.rank(left) == 0 || n.rank(right) == 0) return n.error("an operand is a scalar");
+  DLC_TRY(operands[left], as_matrix(left, 0));
+  DLC_TRY(operands[right], as_matrix(right, 1));
+  DLC_TRY(ValueId y, n.emit(record, operands));
+  std::vector<Expr> drop;
+  if (n.rank(left) == 1) drop.emplace_back(-2);
+  if (n.rank(right) == 1) drop.emplace_back(-1);
+  if (!drop.empty()) {
+    const auto rank = static_cast<int64_t>(n.graph().value(y).type.shape.size());
+    for (auto& d : drop) d = d + rank;
+    DLC_TRY(y, n.emit("squeeze", {y}, {{"axes", drop}}));
+  }
+  return Values{y};
+}
+
+Result<Values> matmul(const NodeView& n) { return matmul_like(n, "matmul", 0, 1, n.inputs()); }
+Result<Values> matmul_integer(const NodeView& n) {
+  return matmul_like(n, "int_matmul", 0, 1, {n.in(0), n.in(1), n.in(2), n.in(3)});
+}
+
+Result<Values> conv_integer(const NodeView& n) {
+  DLC_TRY(Attrs a, conv_attrs(n, 1));
+  return n.emit_all("int_conv", {n.in(0), n.in(1), kNoValue, n.in(2), n.in(3)}, std::move(a));
+}
+
+Result<Values> qlinear_conv(const NodeView& n) {
+  DLC_TRY(Attrs a, conv_attrs(n, 3));
+  return n.emit_all("qlinear_conv", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(4), n.in(5), n.in(6), n.in(7), n.in(8)},
+                    std::move(a));
+}
+
+Result<Values> qlinear_matmul(const NodeView& n) { return matmul_like(n, "qlinear_matmul", 0, 3, n.inputs()); }
+
+constexpr OpEntry kTable[] = {
+    {"", "Conv", conv},
+    {"", "ConvTranspose", conv_transpose},
+    {"", "Gemm", gemm},
+    {"", "MatMul", matmul},
+    {"", "MatMulInteger", matmul_integer},
+    {"", "ConvInteger", conv_integer},
+    {"", "QLinearConv", qlinear_conv},
+    {"", "QLinearMatMul", qlinear_matmul},
+};
+
+}  // namespace
+
+std::span<const OpEntry> contraction_ops() { return kTable; }
+
+}  // namespace dlc::onnx_frontend

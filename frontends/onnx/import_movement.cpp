@@ -1,0 +1,364 @@
+// Ops that move, select and reshape elements.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontends/onnx/importer.h"
+#include "frontends/onnx/tables.h"
+
+namespace dlc::onnx_frontend {
+
+namespace {
+
+using Values = std::vector<ValueId>;
+
+Result<Values> reshape_to(const NodeView& n, std::vector<Expr> shape) {
+  return n.emit_all("reshape", {n.in(0)}, {{"shape", std::move(shape)}});
+}
+
+Expr product(std::span<const Expr> dims) {
+  Expr p(1);
+  for (const Expr& d : dims) p = p * d;
+  return p;
+}
+
+Result<Values> reshape(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(auto shape, n.known_ints(1, "shape"));
+  DLC_TRY(const int64_t allow_zero, n.attr_int("allowzero", 0));
+  const auto& in = n.type(0).shape;
+  std::optional<size_t> open;
+  Expr rest(1);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i].is(-1)) {
+      if (open) return n.error("the shape has more than one -1");
+      open = i;
+      continue;
+    }
+    if (shape[i].is(0) && allow_zero == 0) {
+      if (i >= in.size()) return n.error(fmt::format("shape entry {} is 0, but the input has rank {}", i, in.size()));
+      shape[i] = in[i];
+    }
+    rest = rest * shape[i];
+  }
+  if (open) {
+    if (rest.is(0)) return n.error("the shape has a -1 beside a 0");
+    shape[*open] = floor_div(product(in), rest);
+  }
+  return reshape_to(n, std::move(shape));
+}
+
+Result<Values> flatten(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(const int64_t attr, n.attr_int("axis", 1));
+  const int64_t rank = n.rank(0);
+  if (attr < -rank || attr > rank) return n.error(fmt::format("axis {} is out of range for rank {}", attr, rank));
+  const auto axis = static_cast<size_t>(attr < 0 ? attr + rank : attr);
+  const std::span<const Expr> shape(n.type(0).shape);
+  return reshape_to(n, {product(shape.subspan(0, axis)), product(shape.subspan(axis))});
+}
+
+// axes: an attribute before opset 13, an input from then on. Sorted, checked against `rank`, without duplicates.
+Result<std::vector<int64_t>> axes_of(const NodeView& n, int64_t rank) {
+  std::vector<int64_t> axes;
+  if (n.has(1)) {
+    DLC_TRY(const auto known, n.known_ints(1, "axes"));
+    for (const Expr& e : known) {
+      if (!e.constant()) return n.error("the axes are symbolic");
+      axes.push_back(*e.constant());
+    }
+  } else {
+    DLC_TRY(axes, n.attr_ints("axes", std::vector<int64_t>{}));
+  }
+  for (auto& a : axes) {
+    DLC_TRY(a, checked_axis(n, a, rank));
+  }
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return n.error("an axis is given twice");
+  return axes;
+}
+
+Result<Values> squeeze(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(auto axes, axes_of(n, n.rank(0)));
+  if (axes.empty() && !n.has(1) && !n.has_attr("axes"))
+    for (size_t i = 0; i < n.type(0).shape.size(); ++i)
+      if (n.type(0).shape[i].is(1)) axes.push_back(static_cast<int64_t>(i));
+  return n.emit_all("squeeze", {n.in(0)}, {{"axes", to_exprs(axes)}});
+}
+
+Result<Values> unsqueeze(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  size_t count = 0;
+  if (n.has(1)) {
+    DLC_TRY(const auto known, n.known_ints(1, "axes"));
+    count = known.size();
+  } else {
+    DLC_TRY(const auto list, n.attr_ints("axes", {}));
+    count = list.size();
+  }
+  DLC_TRY(const auto axes, axes_of(n, n.rank(0) + static_cast<int64_t>(count)));
+  return n.emit_all("unsqueeze", {n.in(0)}, {{"axes", to_exprs(axes)}});
+}
+
+Result<Values> transpose(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  std::vector<int64_t> reversed;
+  for (int64_t i = n.rank(0); i-- > 0;) reversed.push_back(i);
+  DLC_TRY(const auto perm, n.attr_ints("perm", reversed));
+  return n.emit_all("transpose", {n.in(0)}, {{"perm", to_exprs(perm)}});
+}
+
+Result<Values> concat(const NodeView& n) {
+  if (n.input_count() == 0) return n.error("needs at least one input");
+  DLC_TRY(const int64_t attr, n.attr_int("axis", {}));
+  DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
+  return n.emit_all("concat", n.inputs(), {{"axis", Expr(axis)}});
+}
+
+// Slices of one or all axes; the record wants every axis.
+Result<ValueId> slice_axes(const NodeView& n, const std::vector<int64_t>& axes, const std::vector<Expr>& starts,
+                           const std::vector<Expr>& stops, const std::vector<Expr>& steps) {
+  const auto& shape = n.type(0).shape;
+  std::vector<Expr> start(shape.size(), Expr(0));
+  std::vector<Expr> stop = shape;
+  std::vector<Expr> step(shape.size(), Expr(1));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto a = static_cast<size_t>(axes[i]);
+    start[a] = starts[i];
+    // INT64_MAX and INT64_MIN mean "to the end"; kept small enough for exact arithmetic.
+    const auto c = stops[i].constant();
+    stop[a] = c ? Expr(std::clamp(*c, -(int64_t{1} << 40), int64_t{1} << 40)) : stops[i];
+    if (const auto s = starts[i].constant()) start[a] = Expr(std::clamp(*s, -(int64_t{1} << 40), int64_t{1} << 40));
+    step[a] = steps[i];
+  }
+  return n.emit("slice", {n.in(0)}, {{"start", start}, {"stop", stop}, {"step", step}});
+}
+
+Result<Values> slice(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  std::vector<Expr> starts;
+  std::vector<Expr> stops;
+  std::vector<Expr> steps;
+  std::vector<int64_t> axes;
+  if (n.opset() < 10) {
+    DLC_TRY(const auto s, n.attr_ints("starts", {}));
+    DLC_TRY(const auto e, n.attr_ints("ends", {}));
+    starts = to_exprs(s);
+    stops = to_exprs(e);
+    DLC_TRY(axes, n.attr_ints("axes", std::vector<int64_t>{}));
+  } else {
+    DLC_TRY(starts, n.known_ints(1, "starts"));
+    DLC_TRY(stops, n.known_ints(2, "ends"));
+    if (n.has(3)) {
+      DLC_TRY(const auto known, n.known_ints(3, "axes"));
+      for (const Expr& e : known) {
+        if (!e.constant()) return n.error("the axes are symbolic");
+        axes.push_back(*e.constant());
+      }
+    }
+    if (n.has(4)) {
+      DLC_TRY(steps, n.known_ints(4, "steps"));
+    }
+  }
+  if (axes.empty())
+    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  if (steps.empty()) steps.assign(starts.size(), Expr(1));
+  if (starts.size() != stops.size() || starts.size() != axes.size() || starts.size() != steps.size())
+    return n.error("starts, ends, axes and steps differ in length");
+  for (auto& a : axes) {
+    DLC_TRY(a, checked_axis(n, a, n.rank(0)));
+  }
+  DLC_TRY(const ValueId y, slice_axes(n, axes, starts, stops, steps));
+  return Values{y};
+}
+
+Result<Values> split(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(const int64_t attr, n.attr_int("axis", 0));
+  DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
+  const Expr extent = n.type(0).shape[static_cast<size_t>(axis)];
+  std::vector<Expr> sizes;
+  if (n.has(1)) {
+    DLC_TRY(sizes, n.known_ints(1, "split"));
+  } else if (n.has_attr("split")) {
+    DLC_TRY(const auto list, n.attr_ints("split", {}));
+    sizes = to_exprs(list);
+  } else {
+    DLC_TRY(const int64_t parts, n.attr_int("num_outputs", n.output_count()));
+    if (parts < 1 || parts != n.output_count()) return n.error("'num_outputs' differs from the number of outputs");
+    const Expr part = ceil_div(extent, parts);
+    for (int64_t i = 0; i + 1 < parts; ++i) sizes.push_back(part);
+    sizes.push_back(extent - part * (parts - 1));
+  }
+  if (static_cast<int>(sizes.size()) != n.output_count())
+    return n.error(fmt::format("{} sizes are given for {} outputs", sizes.size(), n.output_count()));
+  Values results;
+  Expr at(0);
+  for (const Expr& s : sizes) {
+    DLC_TRY(const ValueId y, slice_axes(n, {axis}, {at}, {at + s}, {Expr(1)}));
+    results.push_back(y);
+    at = at + s;
+  }
+  if (at != extent && at.constant() && extent.constant())
+    return n.error(fmt::format("the sizes sum to {}, the axis has {} elements", to_string(at), to_string(extent)));
+  return results;
+}
+
+template <const char* Record>
+Result<Values> gather_like(const NodeView& n) {
+  if (!n.has(0) || !n.has(1)) return n.error("needs two inputs");
+  DLC_TRY(const int64_t attr, n.attr_int("axis", 0));
+  DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
+  Values in = n.inputs();
+  if (n.type(1).dtype != kS64) {
+    DLC_TRY(in[1], n.emit("cast", {in[1]}, {{"to", kS64}}));
+  }
+  return n.emit_all(Record, in, {{"axis", Expr(axis)}});
+}
+constexpr char kGather[] = "gather";
+constexpr char kGatherElements[] = "gather_elements";
+
+Result<Values> scatter_elements(const NodeView& n) {
+  if (!n.has(0) || !n.has(1) || !n.has(2)) return n.error("needs three inputs");
+  DLC_TRY(const int64_t attr, n.attr_int("axis", 0));
+  DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
+  DLC_TRY(const std::string reduction, n.attr_string("reduction", "none"));
+  Values in = n.inputs();
+  if (n.type(1).dtype != kS64) {
+    DLC_TRY(in[1], n.emit("cast", {in[1]}, {{"to", kS64}}));
+  }
+  return n.emit_all("scatter_elements", in, {{"axis", Expr(axis)}, {"reduction", reduction}});
+}
+
+Result<Values> gather_nd(const NodeView& n) {
+  DLC_TRY(const int64_t batch, n.attr_int("batch_dims", 0));
+  return n.emit_all("gather_nd", n.inputs(), {{"batch_dims", Expr(batch)}});
+}
+
+Result<Values> scatter_nd(const NodeView& n) {
+  DLC_TRY(const std::string reduction, n.attr_string("reduction", "none"));
+  return n.emit_all("scatter_nd", n.inputs(), {{"reduction", reduction}});
+}
+
+// numpy's broadcasting of a shape against a wanted one.
+Result<Values> expand(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(auto wanted, n.known_ints(1, "shape"));
+  const auto& in = n.type(0).shape;
+  while (wanted.size() < in.size()) wanted.insert(wanted.begin(), Expr(1));
+  const size_t lead = wanted.size() - in.size();
+  for (size_t i = 0; i < in.size(); ++i) {
+    Expr& w = wanted[lead + i];
+    if (w.is(1)) w = in[i];
+    if (!(w == in[i]) && !in[i].is(1) && w.constant() && in[i].constant())
+      return n.error(fmt::format("cannot expand {} to {} in dim {}", to_string(in[i]), to_string(w), i));
+  }
+  return n.emit_all("expand", {n.in(0)}, {{"shape", wanted}});
+}
+
+Result<Values> tile(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(const auto repeats, n.known_ints(1, "repeats"));
+  return n.emit_all("tile", {n.in(0)}, {{"repeats", repeats}});
+}
+
+Result<Values> pad(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  const auto rank = static_cast<size_t>(n.rank(0));
+  DLC_TRY(const std::string mode, n.attr_string("mode", "constant"));
+  std::vector<Expr> pads;
+  ValueId value = kNoValue;
+  if (n.opset() >= 11) {
+    DLC_TRY(pads, n.known_ints(1, "pads"));
+    value = n.in(2);
+  } else {
+    DLC_TRY(const auto list, n.attr_ints("pads", {}));
+    pads = to_exprs(list);
+    DLC_TRY(const double v, n.attr_float("value", 0.0));
+    DLC_TRY(value, n.scalar(n.type(0).dtype, v));
+  }
+  std::vector<int64_t> axes;
+  if (n.has(3)) {
+    DLC_TRY(const auto known, n.known_ints(3, "axes"));
+    for (const Expr& e : known) {
+      if (!e.constant()) return n.error("the axes are symbolic");
+      DLC_TRY(const int64_t a, checked_axis(n, *e.constant(), n.rank(0)));
+      axes.push_back(a);
+    }
+  } else {
+    for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  }
+  if (pads.size() != 2 * axes.size())
+    return n.error(fmt::format("pads has {} entries, {} are needed", pads.size(), 2 * axes.size()));
+  std::vector<Expr> lo(rank, Expr(0));
+  std::vector<Expr> hi(rank, Expr(0));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    lo[static_cast<size_t>(axes[i])] = pads[i];
+    hi[static_cast<size_t>(axes[i])] = pads[i + axes.size()];
+  }
+  if (value != kNoValue && !n.graph().value(value).type.shape.empty()) {
+    DLC_TRY(value, n.emit("reshape", {value}, {{"shape", std::vector<Expr>{}}}));
+  }
+  return n.emit_all("pad", {n.in(0), value}, {{"lo", lo}, {"hi", hi}, {"mode", mode}});
+}
+
+Result<Values> trilu(const NodeView& n) {
+  DLC_TRY(const int64_t upper, n.attr_int("upper", 1));
+  Expr k(0);
+  if (n.has(1)) {
+    DLC_TRY(const auto known, n.known_ints(1, "k"));
+    if (known.size() == 1) k = known[0];
+  }
+  return n.emit_all("trilu", {n.in(0)}, {{"k", k}, {"upper", Expr(upper != 0)}});
+}
+
+Result<Values> cumsum(const NodeView& n) {
+  DLC_TRY(const auto axis, n.known_ints(1, "axis"));
+  if (axis.size() != 1 || !axis[0].constant()) return n.error("the axis must be one known integer");
+  DLC_TRY(const int64_t at, checked_axis(n, *axis[0].constant(), n.rank(0)));
+  DLC_TRY(const int64_t reverse, n.attr_int("reverse", 0));
+  DLC_TRY(const int64_t exclusive, n.attr_int("exclusive", 0));
+  return n.emit_all("cumsum", {n.in(0)},
+                    {{"axis", Expr(at)}, {"reverse", Expr(reverse != 0)}, {"exclusive", Expr(exclusive != 0)}});
+}
+
+Result<Values> depth_to_space(const NodeView& n) {
+  DLC_TRY(const int64_t block, n.attr_int("blocksize", {}));
+  DLC_TRY(const std::string mode, n.attr_string("mode", "DCR"));
+  return n.emit_all("depth_to_space", {n.in(0)}, {{"block", Expr(block)}, {"mode", mode}});
+}
+
+Result<Values> space_to_depth(const NodeView& n) {
+  DLC_TRY(const int64_t block, n.attr_int("blocksize", {}));
+  return n.emit_all("space_to_depth", {n.in(0)}, {{"block", Expr(block)}});
+}
+
+constexpr OpEntry kTable[] = {
+    {"", "Reshape", reshape},
+    {"", "Flatten", flatten},
+    {"", "Squeeze", squeeze},
+    {"", "Unsqueeze", unsqueeze},
+    {"", "Transpose", transpose},
+    {"", "Concat", concat},
+    {"", "Slice", slice},
+    {"", "Split", split},
+    {"", "Gather", gather_like<kGather>},
+    {"", "GatherElements", gather_like<kGatherElements>},
+    {"", "GatherND", gather_nd},
+    {"", "ScatterElements", scatter_elements},
+    {"", "ScatterND", scatter_nd},
+    {"", "Expand", expand},
+    {"", "Tile", tile},
+    {"", "Pad", pad},
+    {"", "Trilu", trilu},
+    {"", "CumSum", cumsum},
+    {"", "DepthToSpace", depth_to_space},
+    {"", "SpaceToDepth", space_to_depth},
+};
+
+}  // namespace
+
+std::span<const OpEntry> movement_ops() { return kTable; }
+
+}  // namespace dlc::onnx_frontend

@@ -1,0 +1,117 @@
+// The importer's working state, and what an op's handler sees of its node.
+//
+// To support one more ONNX op: add a line to a table in one of the import_*.cpp files. When attributes or inputs differ
+// from the record's, write a handler beside it; it reads the node through NodeView and emits records.
+#pragma once
+
+#include <onnx/onnx.pb.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/value_inference.h"
+#include "dlc/graph/graph.h"
+#include "frontends/onnx/onnx.h"
+
+namespace dlc::onnx_frontend {
+
+class Importer;
+
+// One ONNX node during import. Getters check the attribute's type; a wrong one is an error that names it.
+class NodeView {
+ public:
+  NodeView(Importer& importer, const onnx::NodeProto& proto, std::vector<ValueId> inputs, int opset);
+
+  const std::string& op() const { return proto_.op_type(); }
+  const std::string& name() const { return name_; }
+  int opset() const { return opset_; }
+  Loc loc() const;
+
+  size_t input_count() const { return inputs_.size(); }
+  bool has(size_t i) const { return i < inputs_.size() && inputs_[i] != kNoValue; }
+  ValueId in(size_t i) const { return i < inputs_.size() ? inputs_[i] : kNoValue; }  // kNoValue when absent
+  const std::vector<ValueId>& inputs() const { return inputs_; }
+  int output_count() const { return proto_.output_size(); }
+  bool wants(int output) const { return output < proto_.output_size() && !proto_.output(output).empty(); }
+  const TensorType& type(size_t input) const;
+  int64_t rank(size_t input) const { return static_cast<int64_t>(type(input).shape.size()); }
+
+  bool has_attr(std::string_view name) const { return find(name) != nullptr; }
+  Result<int64_t> attr_int(std::string_view name, std::optional<int64_t> fallback) const;
+  Result<double> attr_float(std::string_view name, std::optional<double> fallback) const;
+  Result<std::string> attr_string(std::string_view name, std::optional<std::string> fallback) const;
+  Result<std::vector<int64_t>> attr_ints(std::string_view name, std::optional<std::vector<int64_t>> fallback) const;
+  Result<std::vector<double>> attr_floats(std::string_view name, std::optional<std::vector<double>> fallback) const;
+  Result<std::vector<std::string>> attr_strings(std::string_view name,
+                                                std::optional<std::vector<std::string>> fallback) const;
+  Result<Tensor> attr_tensor(std::string_view name) const;
+
+  // The elements of an integer input that must be known at import: a constant, or symbolic values by value inference.
+  Result<std::vector<Expr>> known_ints(size_t input, std::string_view what) const;
+  Result<Tensor> constant(size_t input, std::string_view what) const;
+
+  // Adds a node and returns its first result / all results.
+  Result<ValueId> emit(std::string op, std::vector<ValueId> inputs, Attrs attrs = {}) const;
+  Result<std::vector<ValueId>> emit_all(std::string op, std::vector<ValueId> inputs, Attrs attrs = {}) const;
+  ValueId add_constant(Tensor t) const;
+  Result<ValueId> scalar(DType dtype, double value) const;
+  Graph& graph() const;
+
+  std::unexpected<Error> error(std::string message, std::string hint = {}) const;
+
+ private:
+  const onnx::AttributeProto* find(std::string_view name) const;
+  Importer& importer_;
+  const onnx::NodeProto& proto_;
+  std::vector<ValueId> inputs_;
+  int opset_;
+  std::string name_;
+};
+
+using Handler = Result<std::vector<ValueId>> (*)(const NodeView&);
+
+struct OpEntry {
+  std::string_view domain;  // "" is ai.onnx
+  std::string_view op;
+  Handler handler = nullptr;
+  std::string_view record = {};  // set instead of handler when operands and attributes are the record's own
+  int max_opset = 0;             // 0: any
+};
+
+// Every table of the import_*.cpp files.
+std::vector<std::span<const OpEntry>> op_tables();
+
+class Importer {
+ public:
+  Importer(Graph& graph, std::string file, std::string folder, const OnnxOptions& options);
+  Result<> import(const onnx::ModelProto& model);
+
+  Graph& graph() { return graph_; }
+  ValueInference& values() { return known_; }  // of integer tensors: shapes, slice bounds
+  const std::string& file() const { return file_; }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  Result<> import_opsets(const onnx::ModelProto& model);
+  Result<> import_initializers(const onnx::GraphProto& g);
+  Result<> import_inputs(const onnx::GraphProto& g);
+  Result<> check_supported(const onnx::GraphProto& g) const;
+  Result<> import_node(const onnx::NodeProto& node, int index);
+  Result<> import_outputs(const onnx::GraphProto& g);
+  Result<TensorType> input_type(const onnx::ValueInfoProto& v);
+  Result<ValueId> lookup(const std::string& name, const Loc& where) const;
+  const OpEntry* find_op(const onnx::NodeProto& node) const;
+  int opset_of(const std::string& domain) const;
+
+  Graph& graph_;
+  ValueInference known_;
+  std::string file_, folder_;
+  const OnnxOptions& options_;
+  std::map<std::string, int> opsets_;
+  std::map<std::string, ValueId> values_;
+};
+
+}  // namespace dlc::onnx_frontend

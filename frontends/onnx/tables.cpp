@@ -1,0 +1,82 @@
+#include "frontends/onnx/tables.h"
+
+#include <fmt/format.h>
+
+namespace dlc::onnx_frontend {
+
+std::vector<std::span<const OpEntry>> op_tables() {
+  return {elementwise_ops(), contraction_ops(),  pool_ops(),      movement_ops(),
+          reduction_ops(),   quantization_ops(), recurrent_ops(), constant_ops()};
+}
+
+Result<int64_t> checked_axis(const NodeView& n, int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) return n.error(fmt::format("axis {} is out of range for rank {}", axis, rank));
+  return axis < 0 ? axis + rank : axis;
+}
+
+std::vector<Expr> to_exprs(std::span<const int64_t> values) { return {values.begin(), values.end()}; }
+
+namespace {
+
+constexpr int64_t kLimit = int64_t{1} << 31;
+
+Result<> check_list(const NodeView& n, const char* what, const std::vector<int64_t>& v, size_t rank, int64_t lo) {
+  if (v.size() != rank)
+    return n.error(fmt::format("attribute '{}' has {} entries, {} are needed", what, v.size(), rank));
+  for (const int64_t x : v)
+    if (x < lo || x > kLimit) return n.error(fmt::format("attribute '{}' holds {}, which is out of range", what, x));
+  return {};
+}
+
+}  // namespace
+
+Result<Window> read_window(const NodeView& n, std::vector<int64_t> kernel, std::span<const Expr> spatial) {
+  const size_t rank = spatial.size();
+  Window w;
+  if (n.has_attr("kernel_shape")) {
+    DLC_TRY(w.kernel, n.attr_ints("kernel_shape", {}));
+    if (!kernel.empty() && w.kernel != kernel)
+      return n.error("attribute 'kernel_shape' differs from the weight's shape");
+  } else {
+    w.kernel = std::move(kernel);
+  }
+  DLC_TRY(w.stride, n.attr_ints("strides", std::vector<int64_t>(rank, 1)));
+  DLC_TRY(w.dilation, n.attr_ints("dilations", std::vector<int64_t>(rank, 1)));
+  DLC_CHECK(check_list(n, "kernel_shape", w.kernel, rank, 1));
+  DLC_CHECK(check_list(n, "strides", w.stride, rank, 1));
+  DLC_CHECK(check_list(n, "dilations", w.dilation, rank, 1));
+
+  DLC_TRY(const std::string auto_pad, n.attr_string("auto_pad", "NOTSET"));
+  if (auto_pad == "NOTSET") {
+    DLC_TRY(const auto pads, n.attr_ints("pads", std::vector<int64_t>(2 * rank, 0)));
+    DLC_CHECK(check_list(n, "pads", pads, 2 * rank, 0));
+    for (size_t i = 0; i < rank; ++i) {
+      w.pad_lo.emplace_back(pads[i]);
+      w.pad_hi.emplace_back(pads[i + rank]);
+    }
+  } else if (auto_pad == "VALID") {
+    w.pad_lo.assign(rank, Expr(0));
+    w.pad_hi.assign(rank, Expr(0));
+  } else if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
+    for (size_t i = 0; i < rank; ++i) {
+      // The output has ceil(input / stride) elements; the padding is what that needs.
+      const Expr out = ceil_div(spatial[i], w.stride[i]);
+      const Expr total = max(Expr(0), (out - 1) * w.stride[i] + (w.kernel[i] - 1) * w.dilation[i] + 1 - spatial[i]);
+      const Expr half = floor_div(total, 2);
+      w.pad_lo.push_back(auto_pad == "SAME_UPPER" ? half : total - half);
+      w.pad_hi.push_back(auto_pad == "SAME_UPPER" ? total - half : half);
+    }
+  } else {
+    return n.error(fmt::format("attribute 'auto_pad' is '{}'", auto_pad));
+  }
+  return w;
+}
+
+Attrs window_attrs(const Window& w, bool with_kernel) {
+  Attrs a{
+      {"stride", to_exprs(w.stride)}, {"dilation", to_exprs(w.dilation)}, {"pad_lo", w.pad_lo}, {"pad_hi", w.pad_hi}};
+  if (with_kernel) a["kernel"] = to_exprs(w.kernel);
+  return a;
+}
+
+}  // namespace dlc::onnx_frontend

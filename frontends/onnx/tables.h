@@ -1,0 +1,35 @@
+// The op tables, one per import_*.cpp file.
+#pragma once
+
+#include <span>
+
+#include "frontends/onnx/importer.h"
+
+namespace dlc::onnx_frontend {
+
+std::span<const OpEntry> elementwise_ops();
+std::span<const OpEntry> contraction_ops();
+std::span<const OpEntry> pool_ops();
+std::span<const OpEntry> movement_ops();
+std::span<const OpEntry> reduction_ops();
+std::span<const OpEntry> quantization_ops();
+std::span<const OpEntry> recurrent_ops();
+std::span<const OpEntry> constant_ops();
+
+// An axis of an operand of the given rank, checked: -rank <= axis < rank gives 0 .. rank-1.
+Result<int64_t> checked_axis(const NodeView& n, int64_t axis, int64_t rank);
+
+// Attribute values from plain integers.
+std::vector<Expr> to_exprs(std::span<const int64_t> values);
+
+// The window of a convolution or pool: one entry per spatial dim.
+struct Window {
+  std::vector<int64_t> kernel, stride, dilation;
+  std::vector<Expr> pad_lo, pad_hi;
+};
+// Reads kernel_shape, strides, dilations, pads and auto_pad. `kernel` is the weight's spatial shape when kernel_shape
+// is absent. SAME padding of a symbolic dim must come out constant.
+Result<Window> read_window(const NodeView& n, std::vector<int64_t> kernel, std::span<const Expr> spatial);
+Attrs window_attrs(const Window& w, bool with_kernel);
+
+}  // namespace dlc::onnx_frontend
