@@ -92,11 +92,15 @@ struct AttrPrinter {
   void operator()(const Tensor& t) { out += ": " + type_text(t) + " = " + elements_text(t); }
 };
 
-std::string attr_text(const Attrs::value_type& attr) {
+}  // namespace
+
+std::string attribute_text(const Attrs::value_type& attr) {
   std::string out = attr.first;
   std::visit(AttrPrinter{out}, attr.second);
   return out;
 }
+
+namespace {
 
 // "N", "N in 1..64", "N in ..M - 1 by 8"; a plain N is at least 1.
 std::string symbol_text(const Ranges::value_type& symbol) {
@@ -125,7 +129,7 @@ std::string node_text(const Graph& g, const Node& n) {
   s += ")";
   const char* separator = " {";
   for (const auto& attr : n.attrs) {
-    s += separator + attr_text(attr);
+    s += separator + attribute_text(attr);
     separator = ", ";
   }
   if (!n.attrs.empty()) s += "}";

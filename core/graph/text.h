@@ -24,5 +24,7 @@ std::string double_text(double v);
 std::string elements_text(const Tensor& t);
 
 std::string type_text(const Tensor& t);
+// "axis = 1", "to: f32"
+std::string attribute_text(const Attrs::value_type& attr);
 
 }  // namespace dlc::detail

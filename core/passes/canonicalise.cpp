@@ -1,0 +1,165 @@
+// Canonical form: fewer ways to say the same.
+//
+//   copy that moves nothing (cast to its own type, slice of everything, x * 1)   -> its input
+//   copy of a copy                                                              -> one reshape or transpose, if one
+//   says it copy that keeps row-major order (transpose of unit dims)                    -> reshape pad by zeros before
+//   conv or avg_pool                                        -> their own padding
+//
+// Copies are recognised by their kernels (core/passes/copy.h), not by their names.
+#include <algorithm>
+
+#include "core/passes/copy.h"
+#include "core/passes/passes.h"
+
+namespace dlc {
+
+namespace {
+
+class Canonicaliser {
+ public:
+  Canonicaliser(Graph& g, PassContext& context) : g_(g), context_(context) {}
+
+  Result<> run() {
+    for (NodeId n : g_.order()) {
+      DLC_CHECK(visit_copy(n));
+      if (!g_.node(n).erased) DLC_CHECK(join_padding(n));
+    }
+    return {};
+  }
+
+ private:
+  void replace(NodeId n, ValueId by) {
+    const ValueId result = g_.node(n).outputs[0];
+    g_.replace_uses(result, by);
+    g_.erase(n);
+    copies_.erase(result);
+  }
+
+  // Replaces n, whose inputs were visited before, by a simpler copy if there is one.
+  Result<> visit_copy(NodeId n) {
+    auto copy = as_copy(g_, n);
+    if (!copy) return {};
+    const ValueId result = g_.node(n).outputs[0];
+    const bool is_result = std::ranges::find(g_.outputs, result) != g_.outputs.end();
+    bool merged = false;
+    if (auto first = copies_.find(copy->from); first != copies_.end()) {
+      Copy both = compose(first->second, *copy);
+      if (is_identity(both) || is_reshape(both) || as_transpose(both)) {
+        copy = std::move(both);
+        merged = true;
+      }
+    }
+    // A result that is an input stays a copy: outputs own their bytes.
+    const bool from_input = std::ranges::find(g_.inputs, copy->from) != g_.inputs.end();
+    if (is_identity(*copy) && !(is_result && from_input)) {
+      ++context_.counts["copies removed"];
+      replace(n, copy->from);
+      return {};
+    }
+    const std::string op = g_.node(n).op;
+    if (is_reshape(*copy)) {
+      if (merged || op != "reshape") return rebuild(n, *copy, "reshape", {{"shape", copy->result_shape}}, merged);
+    } else if (auto perm = as_transpose(*copy); perm && (merged || op != "transpose")) {
+      return rebuild(n, *copy, "transpose", {{"perm", std::vector<Expr>(perm->begin(), perm->end())}}, merged);
+    }
+    copies_.emplace(result, *std::move(copy));
+    return {};
+  }
+
+  Result<> rebuild(NodeId n, const Copy& copy, const std::string& op, Attrs attrs, bool merged) {
+    const Node& old = g_.node(n);
+    std::vector<std::string> locations = old.locations;
+    const std::string name = g_.value(old.outputs[0]).name;
+    DLC_TRY(NodeId made, g_.add_node(op, {copy.from}, std::move(attrs), std::move(locations)));
+    const ValueId result = g_.node(made).outputs[0];
+    ++context_.counts[merged ? "copies merged" : "copies renamed"];
+    replace(n, result);
+    g_.rename(result, name);
+    if (auto again = as_copy(g_, made)) copies_.emplace(result, *std::move(again));
+    return {};
+  }
+
+  static std::vector<Expr> list(const Attrs& attrs, std::string_view name, size_t rank) {
+    auto a = attrs.find(name);
+    const auto* values = a == attrs.end() ? nullptr : std::get_if<std::vector<Expr>>(&a->second);
+    return values ? *values : std::vector<Expr>(rank, Expr(0));
+  }
+
+  static bool is_text(const Attrs& attrs, std::string_view name, std::string_view fallback, std::string_view wanted) {
+    auto a = attrs.find(name);
+    if (a == attrs.end()) return fallback == wanted;
+    const auto* s = std::get_if<std::string>(&a->second);
+    return s && *s == wanted;
+  }
+
+  bool is_zero(ValueId v) const {
+    const auto& constant = g_.value(v).constant;
+    return constant && constant->elements() == 1 && constant->get_double(0) == 0;
+  }
+
+  // conv and avg_pool read zeros outside their input: a pad by zeros of the spatial dims is more of the same.
+  Result<> join_padding(NodeId n) {
+    Node& user = g_.node(n);
+    if ((user.op != "conv" && user.op != "avg_pool") || user.inputs.empty()) return {};
+    const NodeId p = g_.value(user.inputs[0]).producer;
+    if (p == kNoNode || g_.node(p).op != "pad") return {};
+    const Node& pad = g_.node(p);
+    if (!is_text(pad.attrs, "mode", "constant", "constant")) return {};
+    if (pad.inputs.size() > 1 && pad.inputs[1] != kNoValue && !is_zero(pad.inputs[1])) return {};
+    const size_t rank = g_.value(user.inputs[0]).type.shape.size();
+    const auto lo = list(pad.attrs, "lo", rank), hi = list(pad.attrs, "hi", rank);
+    if (lo.size() != rank || hi.size() != rank || rank < 3) return {};
+    for (size_t d = 0; d < rank; ++d) {
+      if (d < 2 ? !(lo[d].is(0) && hi[d].is(0)) : !(lo[d].constant() >= 0 && hi[d].constant() >= 0)) return {};
+    }
+    Attrs attrs = user.attrs;
+    auto pad_lo = list(attrs, "pad_lo", rank - 2), pad_hi = list(attrs, "pad_hi", rank - 2);
+    if (pad_lo.size() != rank - 2 || pad_hi.size() != rank - 2) return {};
+    if (user.op == "avg_pool") {  // the padding counts as elements, so that the pool's own must, too
+      const bool own = std::ranges::any_of(pad_lo, [](const Expr& e) { return !e.is(0); }) ||
+                       std::ranges::any_of(pad_hi, [](const Expr& e) { return !e.is(0); });
+      auto counts = attrs.find("count_include_pad");
+      const auto* e = counts == attrs.end() ? nullptr : std::get_if<Expr>(&counts->second);
+      if (own && !(e && e->is(1))) return {};
+      attrs.insert_or_assign("count_include_pad", Expr(1));
+    }
+    for (size_t d = 0; d < rank - 2; ++d) {
+      pad_lo[d] += lo[d + 2];
+      pad_hi[d] += hi[d + 2];
+    }
+    attrs.insert_or_assign("pad_lo", pad_lo);
+    attrs.insert_or_assign("pad_hi", pad_hi);
+
+    std::vector<ValueId> inputs = user.inputs;
+    inputs[0] = pad.inputs[0];
+    std::vector<std::string> locations = pad.locations;
+    locations.insert(locations.end(), user.locations.begin(), user.locations.end());
+    const ValueId result = user.outputs[0];
+    const std::string op = user.op, name = g_.value(result).name;
+    const TensorType type = g_.value(result).type;
+    auto made = g_.add_node(op, std::move(inputs), std::move(attrs), std::move(locations));
+    if (!made) return {};  // the op does not take this much padding
+    const ValueId joined = g_.node(*made).outputs[0];
+    if (g_.value(joined).type != type) {  // ceil_mode counts windows that begin in the padding differently
+      g_.erase(*made);
+      return {};
+    }
+    replace(n, joined);
+    g_.rename(joined, name);
+    ++context_.counts["paddings joined"];
+    return {};
+  }
+
+  Graph& g_;
+  PassContext& context_;
+  std::map<ValueId, Copy> copies_;  // results of visited nodes that are copies
+};
+
+}  // namespace
+
+Result<> canonicalise(Graph& g, PassContext& context) {
+  DLC_CHECK(Canonicaliser(g, context).run());
+  return dce(g, context);
+}
+
+}  // namespace dlc

@@ -1,0 +1,67 @@
+#include <chrono>
+
+#include "core/passes/passes.h"
+
+namespace dlc {
+
+const std::vector<PassInfo>& graph_passes() {
+  static const std::vector<PassInfo> kPasses = {
+      {"batch_norm_fold", "batch normalisation into the weights of the convolution or product before it",
+       batch_norm_fold},
+      {"canonicalise", "copies that move nothing vanish, reshapes and transposes merge, zero padding joins its user",
+       canonicalise},
+      {"cse", "equal nodes and equal small constants become one", cse},
+      {"dce", "nodes and constants that nothing uses vanish", dce},
+      {"fold", "nodes whose results are known become constants, within a budget", fold},
+  };
+  return kPasses;
+}
+
+const std::vector<std::string>& default_graph_pipeline() {
+  static const std::vector<std::string> kPipeline = {"dce", "fold",         "canonicalise", "batch_norm_fold",
+                                                     "cse", "canonicalise", "fold",         "dce"};
+  return kPipeline;
+}
+
+namespace {
+
+Result<const PassInfo*> find_pass(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& p : graph_passes()) {
+    if (p.name == name) return &p;
+    names.push_back(p.name);
+  }
+  const std::string near = nearest(name, names);
+  std::string all;
+  for (const auto& n : names) all += (all.empty() ? "" : ", ") + n;
+  return fail({}, "no pass is called '" + name + "'",
+              near.empty() ? "the passes are " + all : "did you mean '" + near + "'?");
+}
+
+}  // namespace
+
+Result<std::vector<PassTiming>> run_passes(Graph& g, const std::vector<std::string>& names,
+                                           const std::function<void(const std::string&, const Graph&)>& after) {
+  std::vector<const PassInfo*> passes;  // a wrong name is reported before anything has run
+  for (const auto& name : names) {
+    DLC_TRY(const PassInfo* pass, find_pass(name));
+    passes.push_back(pass);
+  }
+  std::vector<PassTiming> timings;
+  for (const PassInfo* pass : passes) {
+    PassContext context;
+    const auto start = std::chrono::steady_clock::now();
+    DLC_CHECK(pass->run(g, context));
+    if (auto valid = verify(g); !valid) {
+      Error error({}, "pass " + pass->name + " left a graph that is not valid", "this is a defect of the pass");
+      error.add(std::move(valid).error());
+      return std::unexpected(std::move(error));
+    }
+    const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
+    timings.push_back({pass->name, ms.count(), std::move(context.counts)});
+    if (after) after(pass->name, g);
+  }
+  return timings;
+}
+
+}  // namespace dlc
