@@ -1,0 +1,132 @@
+#include <filesystem>
+#include <fstream>
+
+#include "dlc/io/artifact.h"
+#include "dlc/io/numpy.h"
+#include "dlc_test/catch.h"
+
+using namespace dlc;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("dlc_io_test_" + std::to_string(::getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+  std::string operator/(const char* name) const { return (path / name).string(); }
+};
+
+std::string slurp(const std::string& p) {
+  std::ifstream f(p, std::ios::binary);
+  return {std::istreambuf_iterator<char>(f), {}};
+}
+
+void spit(const std::string& p, const std::string& s) { std::ofstream(p, std::ios::binary) << s; }
+
+}  // namespace
+
+TEST_CASE("npz round-trips every numpy type, and its bytes are the same each time") {
+  Folder folder;
+  NamedTensors tensors;
+  for (const DType t : {kBool, kS8, kU8, kS16, kU16, kS32, kU32, kS64, kU64, kF16, kF32, kF64}) {
+    REQUIRE_OK(Tensor x, Tensor::make(t, {2, 3}));
+    for (int64_t i = 0; i < 6; ++i) x.set_int(i, i % 2);
+    tensors.emplace_back(to_string(t), x);
+  }
+  REQUIRE_OK(Tensor scalar, Tensor::make(kF32, {}));
+  scalar.set_double(0, 2.5);
+  tensors.emplace_back("scalar", scalar);
+  REQUIRE_OK(Tensor empty, Tensor::make(kF32, {0, 4}));
+  tensors.emplace_back("empty", empty);
+  const std::string path = folder / "t.npz";
+  REQUIRE(write_npz(path, tensors).has_value());
+  REQUIRE_OK(auto back, read_npz(path));
+  REQUIRE(back.size() == tensors.size());
+  for (size_t i = 0; i < back.size(); ++i) {
+    CHECK(back[i].first == tensors[i].first);
+    CHECK(back[i].second.dtype() == tensors[i].second.dtype());
+    CHECK(back[i].second.shape() == tensors[i].second.shape());
+    CHECK(std::memcmp(back[i].second.bytes(), tensors[i].second.bytes(), tensors[i].second.byte_size()) == 0);
+  }
+  const std::string first = slurp(path);
+  REQUIRE(write_npz(path, tensors).has_value());
+  CHECK(slurp(path) == first);
+}
+
+TEST_CASE("damaged npy and npz files are errors") {
+  Folder folder;
+  const std::string path = folder / "t.npz";
+  REQUIRE_OK(Tensor x, Tensor::make(kF32, {8}));
+  REQUIRE(write_npz(path, {{"x", x}}).has_value());
+  const std::string good = slurp(path);
+  for (size_t n = 0; n < good.size(); n += 7) {
+    spit(path, good.substr(0, n));
+    CHECK_FALSE(read_npz(path).has_value());
+  }
+  const auto npy = to_npy(x);
+  CHECK_FALSE(parse_npy(std::span(npy).first(npy.size() - 1), "x").has_value());
+  std::string huge = "\x93NUMPY\x01";
+  huge += '\0';
+  huge += 'v';
+  huge += '\0';
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }";
+  header.resize('v', ' ');
+  huge += header;
+  REQUIRE_ERROR(parse_npy(std::as_bytes(std::span(huge.data(), huge.size())), "x"), "does not fit");
+}
+
+TEST_CASE("Fortran order is transposed") {
+  std::string s = "\x93NUMPY\x01";
+  s += '\0';
+  s += 'v';
+  s += '\0';
+  std::string header = "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }";
+  header.resize('v', ' ');
+  s += header;
+  s += std::string("\x01\x02\x03\x04\x05\x06", 6);  // columns (1 2) (3 4) (5 6)
+  REQUIRE_OK(auto t, parse_npy(std::as_bytes(std::span(s.data(), s.size())), "x"));
+  CHECK(t.shape() == std::vector<int64_t>{2, 3});
+  CHECK(t.get_int(0) == 1);
+  CHECK(t.get_int(1) == 3);
+  CHECK(t.get_int(3) == 2);
+}
+
+TEST_CASE("an artifact gives back its sections, and any changed or missing byte is found") {
+  Folder folder;
+  const std::string path = folder / "m.dlca";
+  ArtifactWriter w;
+  w.add("program", std::string("dlc.program 1\n"));
+  w.add("weights", std::string(5000, 'w'));
+  w.set_meta(R"({"name": "m"})");
+  REQUIRE(w.write(path).has_value());
+  const std::string good = slurp(path);
+  {
+    REQUIRE_OK(auto a, Artifact::open(path));
+    CHECK(a.meta() == R"({"name":"m"})");
+    REQUIRE_OK(auto s, a.section("weights"));
+    CHECK(s.size() == 5000);
+    CHECK(reinterpret_cast<uintptr_t>(s.data()) % 4096 == 0);
+    REQUIRE_ERROR(a.section("none"), "no section");
+  }
+  for (const size_t at : {size_t{0}, size_t{9}, size_t{17}, size_t{30}, size_t{4096}, size_t{8192 + 4999}}) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    spit(path, bad);
+    auto a = Artifact::open(path);
+    const bool found = !a || !a->section("program") || !a->section("weights");
+    CHECK(found);
+  }
+  for (size_t n = 0; n < good.size(); n += 509) {
+    spit(path, good.substr(0, n));
+    auto a = Artifact::open(path);
+    const bool found = !a || !a->section("program") || !a->section("weights");
+    CHECK((found || n > 8192 + 5000));
+  }
+}
+
+TEST_CASE("an unwritable output is an error and leaves nothing behind") {
+  Folder folder;
+  REQUIRE_ERROR(write_file(folder / "no/such/folder/x", std::string_view("x")), "cannot write");
+  CHECK(fs::is_empty(folder.path));
+}
