@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
