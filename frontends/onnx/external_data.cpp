@@ -31,28 +31,28 @@ class Fd {
   int fd_;
 };
 
-Result<MappedBytes> map_range(int fd, uint64_t file_size, uint64_t offset, uint64_t length, const Loc& where,
-                              const std::string& name) {
+Result<MappedFile> map_range(int fd, uint64_t file_size, uint64_t offset, uint64_t length, const Loc& where,
+                             const std::string& name) {
   if (offset > file_size || length > file_size - offset)
     return fail(
         where,
         fmt::format("'{}' has {} bytes, but bytes {} to {} are asked for", name, file_size, offset, offset + length),
         "the file is truncated or belongs to another model");
   if (length == 0) length = file_size - offset;
-  if (length == 0) return MappedBytes{};
+  if (length == 0) return MappedFile{};
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t start = offset / page * page;
   const uint64_t mapped = length + (offset - start);
   void* p = ::mmap(nullptr, mapped, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(start));
   if (p == MAP_FAILED) return fail(where, fmt::format("cannot map '{}': {}", name, std::strerror(errno)));
   std::shared_ptr<const void> owner(p, [mapped](const void* q) { ::munmap(const_cast<void*>(q), mapped); });
-  return MappedBytes{static_cast<const std::byte*>(p) + (offset - start), length, std::move(owner)};
+  return MappedFile{{static_cast<const std::byte*>(p) + (offset - start), length}, std::move(owner)};
 }
 
 }  // namespace
 
-Result<MappedBytes> map_external(const std::string& folder, const std::string& location, uint64_t offset,
-                                 uint64_t length, const Loc& where) {
+Result<MappedFile> map_external(const std::string& folder, const std::string& location, uint64_t offset,
+                                uint64_t length, const Loc& where) {
   const auto refuse = [&](const char* why) {
     return fail(where, fmt::format("external data '{}' is refused: {}", location, why),
                 "external data must be a regular file inside the model's folder");
@@ -86,17 +86,6 @@ Result<MappedBytes> map_external(const std::string& folder, const std::string& l
   if (!S_ISREG(st.st_mode)) return refuse("it is not a regular file");
   if (st.st_nlink > 1) return refuse("the file has more than one hard link");
   return map_range(fd.get(), static_cast<uint64_t>(st.st_size), offset, length, where, location);
-}
-
-Result<MappedBytes> map_file(const std::string& path) {
-  const Loc where{path, 0, 0, {}};
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) return fail(where, fmt::format("cannot open: {}", std::strerror(errno)));
-  struct stat st{};
-  if (::fstat(fd.get(), &st) != 0) return fail(where, fmt::format("cannot read: {}", std::strerror(errno)));
-  if (!S_ISREG(st.st_mode)) return fail(where, "is not a regular file");
-  if (st.st_size == 0) return fail(where, "the file is empty");
-  return map_range(fd.get(), static_cast<uint64_t>(st.st_size), 0, 0, where, path);
 }
 
 }  // namespace dlc::onnx_frontend

@@ -6,24 +6,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "dlc/base/diag.h"
+#include "dlc/io/file.h"
 
 namespace dlc::onnx_frontend {
 
-struct MappedBytes {
-  const std::byte* data = nullptr;
-  uint64_t size = 0;
-  std::shared_ptr<const void> owner;
-};
-
 // Maps bytes [offset, offset + length) of `folder`/`location`; length 0 means to the end of the file.
-Result<MappedBytes> map_external(const std::string& folder, const std::string& location, uint64_t offset,
-                                 uint64_t length, const Loc& where);
-
-// Maps a whole file the user named (links are followed).
-Result<MappedBytes> map_file(const std::string& path);
+Result<MappedFile> map_external(const std::string& folder, const std::string& location, uint64_t offset,
+                                uint64_t length, const Loc& where);
 
 }  // namespace dlc::onnx_frontend

@@ -220,9 +220,9 @@ Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const std::str
 }
 
 Result<Graph> import_onnx(const std::string& path, const OnnxOptions& options) {
-  DLC_TRY(auto bytes, onnx_frontend::map_file(path));
+  DLC_TRY(const MappedFile f, map_file(path));
   std::string folder = std::filesystem::path(path).parent_path().string();
-  return import_onnx_bytes({bytes.data, bytes.size}, path, folder.empty() ? "." : folder, options);
+  return import_onnx_bytes(f.bytes, path, folder.empty() ? "." : folder, options);
 }
 
 }  // namespace dlc

@@ -42,7 +42,7 @@ Result<Tensor> external_tensor(const onnx::TensorProto& proto, DType dtype, std:
                                    to_string(dtype, shape), bytes));
   if (bytes == 0) return Tensor::make(dtype, std::move(shape));
   DLC_TRY(auto mapped, map_external(folder, location, offset, length, where));
-  return Tensor::wrap(dtype, std::move(shape), mapped.data, std::move(mapped.owner));
+  return Tensor::wrap(dtype, std::move(shape), mapped.bytes.data(), std::move(mapped.owner));
 }
 
 // The typed repeated fields. ONNX keeps the narrow types in int32_data, f16 and bf16 as their bit patterns.
@@ -146,9 +146,9 @@ Result<Tensor> to_tensor(const onnx::TensorProto& proto, const std::string& fold
 }  // namespace onnx_frontend
 
 Result<Tensor> read_tensor_pb(const std::string& path) {
-  DLC_TRY(auto bytes, onnx_frontend::map_file(path));
+  DLC_TRY(const MappedFile f, map_file(path));
   onnx::TensorProto proto;
-  if (bytes.size > INT32_MAX || !proto.ParseFromArray(bytes.data, static_cast<int>(bytes.size)))
+  if (f.bytes.size() > INT32_MAX || !proto.ParseFromArray(f.bytes.data(), static_cast<int>(f.bytes.size())))
     return fail({path, 0, 0, {}}, "is not an ONNX tensor file");
   return onnx_frontend::to_tensor(proto, {}, {path, 0, 0, {}});
 }
