@@ -165,12 +165,12 @@ std::string declaration(const KernelTensor& t, const Kernel& k) {
 }
 
 std::string operand_line(std::string_view keyword, const std::vector<int>& tensors, const Kernel& k) {
-  std::string s = fmt::format("  {}", keyword);
+  std::string s = fmt::format("  {} [", keyword);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int t = tensors[i];
-    s += (i ? ", " : " ") + (t < 0 ? std::string("-") : name_text(k.tensors[static_cast<size_t>(t)].name));
+    s += (i ? ", " : "") + (t < 0 ? std::string("-") : name_text(k.tensors[static_cast<size_t>(t)].name));
   }
-  return s + "\n";
+  return s + "]\n";
 }
 
 void print_body(const std::vector<Stmt>& body, const Kernel& k, int indent, std::string& out) {

@@ -1,7 +1,6 @@
 // Walking, rebuilding and substituting values and kernels.
-#include <set>
-
 #include "dlc/kernel/kernel.h"
+#include "rebuild.h"
 
 namespace dlc {
 
@@ -11,8 +10,6 @@ void add_loop_ranges(const std::vector<Loop>& loops, Ranges& ranges) {
     ranges.insert_or_assign(l.var, n ? Range(0, *n - 1) : Range(0, l.extent - 1));
   }
 }
-
-namespace {
 
 // v's node again over other children, typed and folded anew.
 Val rebuild(const ValNode& v, std::vector<Val> args) {
@@ -41,8 +38,6 @@ Val rebuild(const ValNode& v, std::vector<Val> args) {
   }
   return std::make_shared<ValNode>(v);
 }
-
-}  // namespace
 
 Val rewrite(const Val& v, const std::function<Val(const Val&)>& f) {
   std::vector<Val> args;

@@ -64,6 +64,21 @@ void unify(Val& a, Val& b) {
   b = val::convert(t, y);
 }
 
+bool may_divide_by_zero(const Expr& e, const Ranges& ranges) {
+  for (const Term& t : e.terms())
+    for (const Atom a : t.factors) {
+      if (a.kind() == AtomKind::symbol) continue;
+      const auto args = a.args();
+      if (a.kind() == AtomKind::floor_div || a.kind() == AtomKind::mod) {
+        const Interval divisor = bounds(args[1], ranges);
+        if (divisor.lo <= 0 && divisor.hi >= 0) return true;
+      }
+      for (const Expr& arg : args)
+        if (may_divide_by_zero(arg, ranges)) return true;
+    }
+  return false;
+}
+
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::eq && op <= BinaryOp::ge; }
 bool is_logical(BinaryOp op) { return op == BinaryOp::logical_and || op == BinaryOp::logical_or; }
 bool is_integer_only(BinaryOp op) { return op >= BinaryOp::shl && op <= BinaryOp::bit_xor; }

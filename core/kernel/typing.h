@@ -28,4 +28,7 @@ bool is_comparison(BinaryOp op);
 bool is_logical(BinaryOp op);
 bool is_integer_only(BinaryOp op);  // shifts and bit operators
 
+// e divides by something that is 0 for some values of the symbols.
+bool may_divide_by_zero(const Expr& e, const Ranges& ranges);
+
 }  // namespace dlc::typing

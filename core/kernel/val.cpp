@@ -32,22 +32,6 @@ Val with_op(ValKind kind, DType type, uint8_t op, std::vector<Val> args) {
   return v;
 }
 
-// Division by something that may be 0 inside an index expression.
-bool may_divide_by_zero(const Expr& e) {
-  for (const Term& t : e.terms())
-    for (const Atom a : t.factors) {
-      if (a.kind() == AtomKind::symbol) continue;
-      const auto args = a.args();
-      if (a.kind() == AtomKind::floor_div || a.kind() == AtomKind::mod) {
-        const Interval divisor = bounds(args[1], {});
-        if (divisor.lo <= 0 && divisor.hi >= 0) return true;
-      }
-      for (const Expr& arg : args)
-        if (may_divide_by_zero(arg)) return true;
-    }
-  return false;
-}
-
 }  // namespace
 
 bool may_be_undefined(const Val& v) {
@@ -62,7 +46,7 @@ bool may_be_undefined(const Val& v) {
     case ValKind::undef:
       return true;
     case ValKind::index:
-      return may_divide_by_zero(v->index);
+      return typing::may_divide_by_zero(v->index, {});
     case ValKind::binary: {
       const BinaryOp op = v->binary_op();
       if ((op == BinaryOp::floor_div || op == BinaryOp::mod) && zero_possible(v->args[1])) return true;

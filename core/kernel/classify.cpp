@@ -1,0 +1,174 @@
+// Classes of statements and contractions.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "dlc/kernel/access.h"
+#include "typing.h"
+
+namespace dlc {
+
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+// Symbols of v, also those inside reads; those its own reductions bind are left out.
+void add_symbols(const Val& v, Names& out) {
+  Names inner;
+  for (const Val& a : v->args) add_symbols(a, inner);
+  if (v->kind == ValKind::index)
+    for (auto& s : v->index.symbols()) inner.insert(s);
+  for (const Loop& l : v->loops) inner.erase(l.var);
+  out.merge(inner);
+}
+Names symbols_of(const Val& v) {
+  Names s;
+  add_symbols(v, s);
+  return s;
+}
+
+bool contains_reduction(const Val& v) {
+  return v->kind == ValKind::reduce || std::ranges::any_of(v->args, contains_reduction);
+}
+
+bool is_symbol(const Expr& e, const std::vector<Loop>& loops, size_t* which) {
+  const auto name = e.as_symbol();
+  if (!name) return false;
+  for (size_t i = 0; i < loops.size(); ++i)
+    if (loops[i].var == *name) {
+      *which = i;
+      return true;
+    }
+  return false;
+}
+
+StmtClass class_of_read(const AccessMap& access, const std::vector<Loop>& loops) {
+  std::vector<size_t> order;
+  for (const auto& index : access) {
+    if (!index) return StmtClass::gather;
+    size_t which = 0;
+    if (is_symbol(*index, loops, &which))
+      order.push_back(which);
+    else if (std::ranges::any_of(loops, [&](const Loop& l) { return index->mentions(l.var); }))
+      return StmtClass::remap;  // an index free of the loops selects a slice of the same order
+  }
+  if (!std::ranges::is_sorted(order)) return StmtClass::permute;
+  if (std::ranges::adjacent_find(order) != order.end()) return StmtClass::remap;  // a diagonal
+  return order.size() == loops.size() ? StmtClass::elementwise : StmtClass::broadcast;
+}
+
+// Each index is a loop of the statement (each used once) plus something free of its loops: different points are
+// different elements.
+bool writes_in_place(const Stmt& s) {
+  std::set<size_t> used;
+  for (const auto& index : access_map(s.indices)) {
+    if (!index) return false;
+    const Loop* loop = nullptr;
+    for (const Loop& l : s.loops) {
+      if (!index->mentions(l.var)) continue;
+      if (loop || (*index - Expr::symbol(l.var)).mentions(l.var)) return false;
+      loop = &l;
+    }
+    if (loop && !used.insert(static_cast<size_t>(loop - s.loops.data())).second) return false;
+  }
+  return used.size() == s.loops.size();
+}
+
+}  // namespace
+
+std::string_view to_string(StmtClass c) {
+  constexpr std::array<std::string_view, 10> kNames{"constant", "elementwise", "broadcast",   "permute", "remap",
+                                                    "gather",   "reduction",   "contraction", "scan",    "scatter"};
+  return kNames[static_cast<size_t>(c)];
+}
+
+StmtClass classify(const Stmt& s, const std::vector<int>& seq_written) {
+  if (!writes_in_place(s)) return StmtClass::scatter;
+  StmtClass c = StmtClass::constant;
+  bool reads_written = false;
+  walk(s.value, [&](const ValNode& v) {
+    if (v.kind != ValKind::read) return;
+    c = std::max(c, class_of_read(access_map(v.args), s.loops));
+    reads_written = reads_written || std::ranges::find(seq_written, v.tensor) != seq_written.end();
+  });
+  if (reads_written) return StmtClass::scan;
+  if (contraction(s.value)) return StmtClass::contraction;
+  return contains_reduction(s.value) ? StmtClass::reduction : c;
+}
+
+// ---- contractions
+
+namespace {
+
+bool is_zero(const Val& v) { return typing::is_literal(v) && typing::as_double(v) == 0; }
+
+// The factors of a product; `if c then p else 0` gives p's factors and the condition.
+void split_product(const Val& v, std::vector<Val>& factors, std::vector<Val>& conditions) {
+  if (v->kind == ValKind::select && is_zero(v->args[2])) {
+    conditions.push_back(v->args[0]);
+    return split_product(v->args[1], factors, conditions);
+  }
+  if (v->kind == ValKind::binary && v->binary_op() == BinaryOp::mul) {
+    for (const Val& a : v->args) split_product(a, factors, conditions);
+    return;
+  }
+  factors.push_back(v);
+}
+
+// The read that carries the factor: it depends on a reduction loop, and every other such read depends on no loop that
+// it does not (a scale per block, a zero point). Nothing but a read's value may depend on the reduction loops.
+Val heart(const Val& factor, const Names& reduced) {
+  std::vector<Val> found;
+  for (const ReadSite& r : reads(factor, {})) {
+    const Names s = symbols_of(r.read);
+    if (std::ranges::any_of(s, [&](const auto& name) { return reduced.contains(name); })) found.push_back(r.read);
+  }
+  for (const Val& r : found) {
+    const Names mine = symbols_of(r);
+    if (std::ranges::all_of(found, [&](const Val& o) {
+          const Names theirs = symbols_of(o);
+          return std::ranges::includes(mine, theirs);
+        }))
+      return r;
+  }
+  return nullptr;
+}
+
+bool depends_on(const Val& v, const Names& names) {
+  return std::ranges::any_of(symbols_of(v), [&](const auto& s) { return names.contains(s); });
+}
+
+}  // namespace
+
+std::optional<Contraction> contraction(const Val& reduce) {
+  if (reduce->kind != ValKind::reduce || reduce->reduce_op() != ReduceOp::sum) return std::nullopt;
+  if (contains_reduction(reduce->args[0])) return std::nullopt;
+  Names reduced;
+  for (const Loop& l : reduce->loops) reduced.insert(l.var);
+  Contraction c;
+  std::vector<Val> factors;
+  split_product(reduce->args[0], factors, c.conditions);
+  std::vector<Factor> sides;
+  for (const Val& f : factors) {
+    if (!depends_on(f, reduced)) {
+      c.scales.push_back(f);
+      continue;
+    }
+    const Val read = heart(f, reduced);
+    if (!read) return std::nullopt;
+    // A factor over no loop beyond an earlier side's belongs to that side, when two sides are there already.
+    const auto owner = std::ranges::find_if(sides, [&](const Factor& side) {
+      return sides.size() == 2 && std::ranges::includes(symbols_of(side.read), symbols_of(read));
+    });
+    if (owner != sides.end())
+      owner->factor = val::binary(BinaryOp::mul, owner->factor, f);
+    else
+      sides.push_back({read, f});
+  }
+  if (sides.size() != 2 || val::structurally_equal(sides[0].read, sides[1].read)) return std::nullopt;
+  c.lhs = sides[0];
+  c.rhs = sides[1];
+  return c;
+}
+
+}  // namespace dlc
