@@ -75,29 +75,21 @@ Expr choose(const Expr& d, const Expr& then, const Expr& otherwise, const Ranges
     if (provably_nonneg(d, ranges)) return then;
     if (provably_nonneg(Expr(-1) - d, ranges)) return otherwise;
   }
+  // d >= 0 and -d - 1 >= 0 are opposites: keep the one whose leading term is positive.
+  const Expr condition = without_common_factor(d), opposite = Expr(-1) - condition;
+  if (products(condition)[0].coefficient < 0 && opposite.valid()) return choose(opposite, otherwise, then, ranges);
   // t > o or t >= o picks the larger, t < o or t <= o the smaller of the two.
   const Expr difference = then - otherwise;
-  if (difference.valid()) {
-    if (d == difference || d == difference - 1) return maximum(then, otherwise, ranges);
-    if (d == -difference || d == -difference - 1) return minimum(then, otherwise, ranges);
-  }
-  // d >= 0 and -d - 1 >= 0 are opposites: keep the one whose leading term is positive.
-  Expr condition = without_common_factor(d), yes = then, no = otherwise;
-  if (products(condition)[0].coefficient < 0) {
-    const Expr opposite = Expr(-1) - condition;
-    if (opposite.valid()) {
-      condition = opposite;
-      std::swap(yes, no);
-    }
-  }
+  if (condition == difference || condition == difference - 1) return maximum(then, otherwise, ranges);
+  if (condition == -difference || condition == -difference - 1) return minimum(then, otherwise, ranges);
+  // A branch that asks the same again knows the answer.
   auto known = [&](const Expr& e, size_t branch) {
     const AtomNode* a = single_atom(e);
     return a && a->kind == AtomKind::select && a->args[0] == condition ? a->args[branch] : e;
   };
-  yes = known(yes, 1);
-  no = known(no, 2);
-  if (yes == no) return yes;
-  return make_atom(AtomKind::select, {condition, yes, no});
+  const Expr yes = known(then, 1), no = known(otherwise, 2);
+  if (yes != then || no != otherwise) return choose(condition, yes, no, ranges);
+  return make_atom(AtomKind::select, {condition, then, otherwise});
 }
 
 }  // namespace dlc::detail

@@ -174,79 +174,52 @@ void Sum::add(const Expr& e, int64_t scale) {
   }
 }
 
-namespace {
-
-// b * (a // b) + a % b = a, and its chained form b * ((a // b) % m) + a % b = a % (b * m), times any common factor and
-// for exactly matching coefficients (so 64 * (c // 16) + c % 16, a blocked layout, stays as it is).
-void recombine(std::vector<Product>& sum) {
-  auto coefficient_of = [&](const MonomialNode* m) -> int64_t {
-    auto it = std::lower_bound(sum.begin(), sum.end(), m,
-                               [](const Product& p, const MonomialNode* x) { return compare(p.monomial, x) < 0; });
-    return it != sum.end() && it->monomial == m ? it->coefficient : 0;
-  };
-  auto replace = [&](const Product& low, const Expr& high, const Expr& whole) {
-    Sum next;
-    for (const Product& p : sum) next.add(p.coefficient, p.monomial);
-    next.add(of_product(low), -1);
-    next.add(high, -1);
-    next.add(whole);
-    const Expr e = next.finish();
-    if (e.valid()) sum = products(e);  // finish() has recombined what this made possible
-  };
-  auto contains = [&](const Expr& part) {
-    return part.valid() && std::all_of(products(part).begin(), products(part).end(),
-                                       [&](const Product& p) { return coefficient_of(p.monomial) == p.coefficient; });
-  };
-  for (const Product& p : sum) {
-    if (!p.monomial->has_mod) continue;
-    for (size_t i = 0; i < p.monomial->factors.size(); ++i) {
-      const Atom mod_atom = p.monomial->factors[i];
-      if (mod_atom.kind() != AtomKind::mod) continue;
-      const Expr a = mod_atom.args()[0], b = mod_atom.args()[1];
-      const Expr rest = of_product({p.coefficient, without(p.monomial, i)});
-      const Expr quotient = floor_div(a, b);
-      const Expr high = rest * b * quotient;
-      if (contains(high)) return replace(p, high, rest * a);
-      if (!b.constant()) continue;
-      for (const Product& q : sum) {
-        for (Atom other : q.monomial->factors) {
-          if (other.kind() != AtomKind::mod || other == mod_atom || !other.args()[1].constant()) continue;
-          const Expr high_mod = rest * b * mod(quotient, other.args()[1]);
-          if (products(high_mod).size() != 1 || products(high_mod)[0] != q) continue;
-          return replace(p, high_mod, rest * mod(a, b * other.args()[1]));
-        }
+void Sum::add_product(const Expr& a, const Expr& b, const Product& scale) {
+  if (!a.valid() || !b.valid() || products(a).size() * products(b).size() > kMaxTerms) failed_ = true;
+  if (failed_) return;
+  for (const Product& p : products(a)) {
+    for (const Product& q : products(b)) {
+      const MonomialNode* m = p.monomial->factors.size() + q.monomial->factors.size() <= kMaxDegree
+                                  ? multiply(multiply(p.monomial, q.monomial), scale.monomial)
+                                  : nullptr;
+      const auto pq = checked_mul(p.coefficient, q.coefficient);
+      const auto c = pq ? checked_mul(*pq, scale.coefficient) : std::nullopt;
+      if (!m || !c || m->factors.size() > kMaxDegree) {
+        failed_ = true;
+        return;
       }
+      add(*c, m);
     }
   }
 }
 
-constexpr size_t kMaxRecombine = 64;  // sums with more terms than this are left as they are: the search is quadratic
-
-}  // namespace
-
-Expr Sum::finish() {
-  if (failed_) return Expr::invalid();
+bool Sum::collect() {
+  if (failed_) return false;
   auto before = [](const Product& a, const Product& b) { return compare(a.monomial, b.monomial) < 0; };
   if (!std::is_sorted(products_.begin(), products_.end(), before)) {
     std::sort(products_.begin(), products_.end(), before);
   }
-  size_t n = 0, mods = 0, divs = 0;
+  size_t n = 0;
   uint64_t size = 0;
   for (size_t i = 0; i < products_.size();) {
     const MonomialNode* m = products_[i].monomial;
     // Terms of one monomial may cancel on the way, so their sum is exact and only the result is checked.
     Wide exact = 0;
     for (; i < products_.size() && products_[i].monomial == m; ++i) exact += products_[i].coefficient;
-    if (exact < INT64_MIN || exact > INT64_MAX) return Expr::invalid();
+    if (exact < INT64_MIN || exact > INT64_MAX) return false;
     if (exact == 0) continue;
     products_[n++] = {static_cast<int64_t>(exact), m};
-    mods += m->has_mod;
-    divs += m->has_div;
     size += m->size;
   }
   products_.resize(n);
-  if (n > kMaxTerms || size > kMaxSize) return Expr::invalid();
-  if (mods > 0 && mods + divs > 1 && n <= kMaxRecombine) recombine(products_);
+  return n <= kMaxTerms && size <= kMaxSize;
+}
+
+Expr Sum::finish() {
+  if (!collect()) return Expr::invalid();
+  constexpr int kMaxSteps = 64;
+  for (int step = 0; step < kMaxSteps && recombine(); ++step) {
+  }
   return Expr(intern_expr(products_));
 }
 
@@ -281,15 +254,8 @@ Expr operator*(const Expr& a, const Expr& b) {
   if (!a.valid() || !b.valid()) return Expr::invalid();
   if (a.is(1)) return b;
   if (b.is(1)) return a;
-  if (products(a).size() * products(b).size() > detail::kMaxTerms) return Expr::invalid();
   detail::Sum sum;
-  for (const Product& p : products(a)) {
-    for (const Product& q : products(b)) {
-      const auto c = checked_mul(p.coefficient, q.coefficient);
-      if (!c || p.monomial->factors.size() + q.monomial->factors.size() > detail::kMaxDegree) return Expr::invalid();
-      sum.add(*c, detail::multiply(p.monomial, q.monomial));
-    }
-  }
+  sum.add_product(a, b, {1, detail::one()});
   return sum.finish();
 }
 

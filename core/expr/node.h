@@ -95,10 +95,14 @@ class Sum {
     if (coefficient != 0) products_.push_back({coefficient, monomial});
   }
   void add(const Expr& e, int64_t scale = 1);
-  void fail() { failed_ = true; }
+  // scale * a * b
+  void add_product(const Expr& a, const Expr& b, const Product& scale);
   Expr finish();
 
  private:
+  bool collect();    // sorts and merges; false on overflow or too many terms
+  bool recombine();  // one step of the rules in recombine.cpp; false when none applies
+
   std::vector<Product> products_;
   bool failed_ = false;
 };

@@ -126,20 +126,17 @@ class Parser {
     return error(at, "the expression is too large, or its value does not fit in 64 bits");
   }
 
+  // The terms are added together at the end: a long sum is read in one pass.
   Result<Expr> sum() {
-    DLC_TRY(Expr e, product());
+    const size_t start = at_;
+    detail::Sum terms;
+    DLC_TRY(const Expr first, product());
+    terms.add(first);
     while (true) {
-      skip_space();
-      const size_t at = at_;
-      if (accept("+")) {
-        DLC_TRY(const Expr r, product());
-        DLC_TRY(e, checked(e + r, at));
-      } else if (accept("-")) {
-        DLC_TRY(const Expr r, product());
-        DLC_TRY(e, checked(e - r, at));
-      } else {
-        return e;
-      }
+      const bool add = accept("+");
+      if (!add && !accept("-")) return checked(terms.finish(), start);
+      DLC_TRY(const Expr next, product());
+      terms.add(next, add ? 1 : -1);
     }
   }
 
