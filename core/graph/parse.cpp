@@ -20,7 +20,6 @@ class Parser {
 
  private:
   Result<> header();
-  Result<> symbol();
   Result<> statement();
   Result<> input();
   Result<> constant();
@@ -28,11 +27,6 @@ class Parser {
   Result<> node();
   Result<ValueId> use();
   Result<std::string> new_name();
-  Result<Attrs> attributes();
-  Result<AttrValue> attribute_value();
-  Result<AttrValue> list();
-  static std::optional<double> real(std::string_view text);
-  Result<int64_t> integer(std::string_view text, const Loc& where);
 
   Scanner in_;
   const std::function<std::optional<Tensor>(std::string_view)>& weights_;
@@ -45,7 +39,7 @@ Result<Graph> Parser::parse() {
   DLC_CHECK(in_.expect('@'));
   DLC_TRY(g_.name, in_.name("the graph's name"));
   if (in_.accept('(')) {
-    do DLC_CHECK(symbol());
+    do DLC_CHECK(detail::parse_symbol(in_, g_.symbols));
     while (in_.accept(','));
     DLC_CHECK(in_.expect(')'));
   }
@@ -62,51 +56,6 @@ Result<> Parser::header() {
   if (version != "1")
     return fail(where, "this is graph text of version " + version + "; this dlc reads version 1",
                 "use a dlc that writes version 1, or export the model again");
-  return {};
-}
-
-Result<int64_t> Parser::integer(std::string_view text, const Loc& where) {
-  int64_t v = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (error != std::errc() || end != text.data() + text.size())
-    return fail(where, "'" + std::string(text) + "' is not an integer");
-  return v;
-}
-
-// N | N in 1..64 | N in ..M - 1 by 8
-Result<> Parser::symbol() {
-  const Loc where = in_.loc();
-  DLC_TRY(auto name, in_.word("a symbol"));
-  Range range(1, Interval::kPosInf);
-  if (in_.accept("in")) {
-    const Loc at = in_.loc();
-    const std::string text(in_.until(",)"));
-    const size_t dots = text.find("..");
-    if (dots == std::string::npos) return fail(at, "expected a range such as 1..64, found '" + text + "'");
-    const std::string lo = text.substr(0, dots);
-    std::string hi = text.substr(dots + 2);
-    if (const size_t by = hi.find(" by "); by != std::string::npos) {
-      DLC_TRY(range.divisible_by, integer(hi.substr(by + 4), at));
-      if (range.divisible_by < 1) return fail(at, "a symbol is divisible by at least 1");
-      hi.resize(by);
-    } else if (hi.starts_with("by ")) {
-      DLC_TRY(range.divisible_by, integer(hi.substr(3), at));
-      hi.clear();
-    }
-    range.bounds = {};
-    if (!lo.empty()) {
-      DLC_TRY(range.bounds.lo, integer(lo, at));
-    }
-    if (!hi.empty()) {
-      DLC_TRY(Expr upper, parse_expr(hi, at));
-      if (auto c = upper.constant())
-        range.bounds.hi = *c;
-      else
-        range.upper = upper.node();
-    }
-    if (range.bounds.lo > range.bounds.hi) return fail(at, "the range of " + name + " is empty");
-  }
-  if (!g_.symbols.emplace(name, range).second) return fail(where, "symbol " + name + " is declared twice");
   return {};
 }
 
@@ -205,7 +154,7 @@ Result<> Parser::node() {
     } while (in_.accept(','));
     DLC_CHECK(in_.expect(')'));
   }
-  DLC_TRY(Attrs attrs, attributes());
+  DLC_TRY(Attrs attrs, detail::parse_attributes(in_));
   std::vector<std::string> locations;
   if (in_.accept("loc")) do {
       DLC_TRY(auto l, in_.string());
@@ -230,94 +179,6 @@ Result<> Parser::node() {
     g_.rename(outputs[i], names[i]);
   }
   return {};
-}
-
-// {axis = 1, mode = "edge", to: f32, value: s64[2] = [1, 2]}
-Result<Attrs> Parser::attributes() {
-  Attrs attrs;
-  if (!in_.accept('{')) return attrs;
-  do {
-    const Loc where = in_.loc();
-    DLC_TRY(auto name, in_.word("an attribute's name"));
-    AttrValue value;
-    if (in_.accept(':')) {
-      const Loc at = in_.loc();
-      Scanner ahead = in_;
-      DLC_TRY(auto word, ahead.word("an element type"));
-      if (ahead.peek() == '[') {
-        DLC_TRY(auto type, in_.type());
-        DLC_CHECK(in_.expect('='));
-        DLC_TRY(value, in_.elements(type));
-      } else {
-        in_ = ahead;
-        auto dtype = parse_dtype(word);
-        if (!dtype) return fail(at, "'" + word + "' is not an element type");
-        value = *dtype;
-      }
-    } else {
-      DLC_CHECK(in_.expect('='));
-      DLC_TRY(value, attribute_value());
-    }
-    if (!attrs.emplace(name, std::move(value)).second) return fail(where, "attribute " + name + " is given twice");
-  } while (in_.accept(','));
-  DLC_CHECK(in_.expect('}'));
-  return attrs;
-}
-
-std::optional<double> Parser::real(std::string_view text) {
-  if (text.find_first_of(".en") == std::string_view::npos) return std::nullopt;
-  double v = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return v;
-}
-
-Result<AttrValue> Parser::attribute_value() {
-  if (in_.peek() == '[') return list();
-  if (in_.peek() == '"') {
-    DLC_TRY(auto s, in_.string());
-    return AttrValue(std::move(s));
-  }
-  const Loc where = in_.loc();
-  const std::string_view text = in_.until(",}");
-  if (auto d = real(text)) return AttrValue(*d);
-  DLC_TRY(Expr e, parse_expr(text, where));
-  return AttrValue(e);
-}
-
-// The kind of a list is that of its first element; an empty one says it, unless it is of integers.
-Result<AttrValue> Parser::list() {
-  DLC_CHECK(in_.expect('['));
-  if (in_.accept(']')) {
-    if (!in_.accept("of")) return AttrValue(std::vector<Expr>());
-    if (in_.accept("real")) return AttrValue(std::vector<double>());
-    DLC_CHECK(in_.expect("string"));
-    return AttrValue(std::vector<std::string>());
-  }
-  std::vector<Expr> exprs;
-  std::vector<double> reals;
-  std::vector<std::string> strings;
-  do {
-    const Loc where = in_.loc();
-    if (in_.peek() == '"') {
-      DLC_TRY(auto s, in_.string());
-      strings.push_back(std::move(s));
-    } else {
-      const std::string_view text = in_.until(",]");
-      if (auto d = real(text)) {
-        reals.push_back(*d);
-      } else {
-        DLC_TRY(Expr e, parse_expr(text, where));
-        exprs.push_back(e);
-      }
-    }
-    if (!exprs.empty() + !reals.empty() + !strings.empty() > 1)
-      return fail(where, "a list has elements of one kind", "write 1.0 for a real number");
-  } while (in_.accept(','));
-  DLC_CHECK(in_.expect(']'));
-  if (!strings.empty()) return AttrValue(std::move(strings));
-  if (!reals.empty()) return AttrValue(std::move(reals));
-  return AttrValue(std::move(exprs));
 }
 
 }  // namespace

@@ -100,9 +100,6 @@ std::string attribute_text(const Attrs::value_type& attr) {
   return out;
 }
 
-namespace {
-
-// "N", "N in 1..64", "N in ..M - 1 by 8"; a plain N is at least 1.
 std::string symbol_text(const Ranges::value_type& symbol) {
   const auto& [name, range] = symbol;
   std::string lo = range.bounds.lo == Interval::kNegInf ? "" : std::to_string(range.bounds.lo);
@@ -114,6 +111,8 @@ std::string symbol_text(const Ranges::value_type& symbol) {
   if (range.divisible_by != 1) s += " by " + std::to_string(range.divisible_by);
   return s;
 }
+
+namespace {
 
 std::string use_text(const Graph& g, ValueId v) {
   if (v == kNoValue) return "_";

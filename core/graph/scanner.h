@@ -48,4 +48,11 @@ class Scanner {
   mutable int known_line_ = 1;
 };
 
+Result<int64_t> parse_integer(std::string_view text, const Loc& where);
+// N | N in 1..64 | N in ..M - 1 by 8
+Result<> parse_symbol(Scanner& in, Ranges& symbols);
+
+// {axis = 1, mode = "edge", to: f32, value: s64[2] = [1, 2]}; empty when the next character is no '{'.
+Result<Attrs> parse_attributes(Scanner& in);
+
 }  // namespace dlc::detail

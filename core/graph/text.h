@@ -26,5 +26,7 @@ std::string elements_text(const Tensor& t);
 std::string type_text(const Tensor& t);
 // "axis = 1", "to: f32"
 std::string attribute_text(const Attrs::value_type& attr);
+// "N", "N in 1..64", "N in ..M - 1 by 8"; a plain N is at least 1.
+std::string symbol_text(const Ranges::value_type& symbol);
 
 }  // namespace dlc::detail
