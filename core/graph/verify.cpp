@@ -1,5 +1,6 @@
 #include <set>
 
+#include "core/graph/algorithms.h"
 #include "dlc/graph/graph.h"
 
 namespace dlc {
@@ -75,7 +76,14 @@ class Verifier {
     const auto order = g_.order();
     size_t live = 0;
     for (size_t i = 0; i < g_.node_count(); ++i) live += !g_.node(static_cast<NodeId>(i)).erased;
-    if (order.size() != live) return report(kNoNode, "the graph has a cycle");
+    if (order.size() != live) {
+      for (const auto& cycle : dataflow(g_).cycles()) {
+        std::string ops;
+        for (size_t n : cycle) ops += (ops.empty() ? "" : ", ") + g_.node(static_cast<NodeId>(n)).op;
+        report(static_cast<NodeId>(cycle[0]), "these nodes use each other's results: " + ops);
+      }
+      return;
+    }
     for (NodeId n : order) check_node(n);
   }
 

@@ -1,0 +1,141 @@
+// The kernels of several nodes in one: tensors are joined by the values they are, statements follow each other.
+#include <algorithm>
+#include <set>
+
+#include "core/passes/copy.h"
+#include "dlc/kernel/names.h"
+#include "dlc/kernel/normal_form.h"
+#include "dlc/passes/fuse.h"
+
+namespace dlc {
+
+namespace {
+
+class Merger {
+ public:
+  Merger(const Graph& g, std::span<const NodeId> nodes) : g_(g) { group_.nodes.assign(nodes.begin(), nodes.end()); }
+
+  Result<FusionGroup> run() {
+    find_signature();
+    declare(group_.inputs, Role::input);
+    declare(group_.outputs, Role::output);
+    for (NodeId n : group_.nodes) {
+      const Node& node = g_.node(n);
+      for (ValueId v : node.outputs)
+        if (!tensor_of_.contains(v)) declare({v}, Role::temp);
+      DLC_TRY(Kernel k, g_.kernel(n));
+      DLC_TRY(k, normalise(k));
+      append(node, k);
+      kernel().name += (kernel().name.empty() ? "" : "_") + node.op;
+      for (const auto& l : node.locations)
+        if (std::ranges::find(kernel().locations, l) == kernel().locations.end()) kernel().locations.push_back(l);
+    }
+    return std::move(group_);
+  }
+
+ private:
+  Kernel& kernel() { return group_.kernel; }
+
+  void find_signature() {
+    std::set<ValueId> made, read;
+    for (NodeId n : group_.nodes)
+      for (ValueId v : g_.node(n).outputs) made.insert(v);
+    for (NodeId n : group_.nodes)
+      for (ValueId v : g_.node(n).inputs)
+        if (v != kNoValue && !made.contains(v) && read.insert(v).second) group_.inputs.push_back(v);
+    for (NodeId n : group_.nodes)
+      for (ValueId v : g_.node(n).outputs)
+        if (seen_outside(v) || g_.node(n).outputs.size() > 1) group_.outputs.push_back(v);
+  }
+
+  bool seen_outside(ValueId v) const {
+    if (std::ranges::find(g_.outputs, v) != g_.outputs.end()) return true;
+    const auto users = g_.users(v);
+    if (users.empty()) return true;  // a result nobody uses is still written
+    return std::ranges::any_of(users,
+                               [&](NodeId u) { return std::ranges::find(group_.nodes, u) == group_.nodes.end(); });
+  }
+
+  std::string tensor_name(const std::string& wish) {
+    std::string name;
+    for (char c : wish) name += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' ? c : '_';
+    if (!is_identifier(name) || is_reserved_word(name)) name = "t" + name;
+    std::string unique = name;
+    for (int i = 1; !names_.insert(unique).second || g_.symbols.contains(unique); ++i)
+      unique = name + "_" + std::to_string(i);
+    return unique;
+  }
+
+  void declare(const std::vector<ValueId>& values, Role role) {
+    for (ValueId v : values) {
+      const Value& value = g_.value(v);
+      const int t = static_cast<int>(kernel().tensors.size());
+      const Role as = role == Role::input && value.constant ? Role::constant : role;
+      kernel().tensors.push_back({tensor_name(value.name), value.type.dtype, value.type.shape, as, {}});
+      tensor_of_[v] = t;
+      if (role == Role::input) kernel().inputs.push_back(t);
+      if (role == Role::output) kernel().outputs.push_back(t);
+    }
+  }
+
+  void append(const Node& node, const Kernel& k) {
+    std::vector<int> place(k.tensors.size(), -1);
+    for (size_t i = 0; i < k.inputs.size() && i < node.inputs.size(); ++i)
+      if (k.inputs[i] >= 0 && node.inputs[i] != kNoValue)
+        place[static_cast<size_t>(k.inputs[i])] = tensor_of_.at(node.inputs[i]);
+    for (size_t i = 0; i < k.outputs.size(); ++i)
+      place[static_cast<size_t>(k.outputs[i])] = tensor_of_.at(node.outputs[i]);
+    for (size_t t = 0; t < place.size(); ++t) {
+      if (place[t] >= 0) continue;
+      place[t] = static_cast<int>(kernel().tensors.size());
+      KernelTensor temp = k.tensors[t];
+      temp.name = tensor_name(temp.name);
+      kernel().tensors.push_back(std::move(temp));
+    }
+    for (Stmt s : k.body) {
+      move(s, place);
+      kernel().body.push_back(std::move(s));
+    }
+    for (const Expr& e : k.assumptions)
+      if (std::ranges::find(kernel().assumptions, e) == kernel().assumptions.end()) kernel().assumptions.push_back(e);
+  }
+
+  static void move(Stmt& s, const std::vector<int>& place) {
+    const auto moved = [&](const Val& v) {
+      return rewrite(v, [&](const Val& n) -> Val {
+        if (n->kind != ValKind::read) return nullptr;
+        auto copy = std::make_shared<ValNode>(*n);
+        copy->tensor = place[static_cast<size_t>(n->tensor)];
+        return copy;
+      });
+    };
+    if (s.kind == Stmt::Kind::seq) {
+      for (Stmt& inner : s.body) move(inner, place);
+      return;
+    }
+    s.tensor = place[static_cast<size_t>(s.tensor)];
+    s.value = moved(s.value);
+    for (Val& i : s.indices) i = moved(i);
+  }
+
+  const Graph& g_;
+  FusionGroup group_;
+  std::map<ValueId, int> tensor_of_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+Result<FusionGroup> merge_nodes(const Graph& g, std::span<const NodeId> nodes) {
+  DLC_TRY(auto group, Merger(g, nodes).run());
+  group.kernel = inline_temporaries(group.kernel, g.symbols);
+  if (nodes.size() == 1) {
+    const Record* record = RecordSet::builtin().find(g.node(nodes[0]).op);
+    group.is_extern = record && record->is_extern();
+    const auto copy = as_copy(g, nodes[0]);
+    group.is_view = copy && is_reshape(*copy) && !g.value(copy->from).constant;
+  }
+  return group;
+}
+
+}  // namespace dlc
