@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include "core/graph/text.h"
+#include "dlc/program/program.h"
+
+namespace dlc {
+
+using detail::name_text;
+
+namespace {
+
+std::string_view kind_text(BufferKind k) {
+  switch (k) {
+    case BufferKind::input:
+      return "input";
+    case BufferKind::output:
+      return "output";
+    case BufferKind::constant:
+      return "const";
+    case BufferKind::temp:
+      return "temp";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string print(const Program& p) {
+  std::string s = fmt::format("dlc.program 1\nprogram @{}", name_text(p.name));
+  std::string separator = " (";
+  for (const auto& symbol : p.symbols) {
+    s += separator + detail::symbol_text(symbol);
+    separator = ", ";
+  }
+  if (!p.symbols.empty()) s += ")";
+  s += " {\n";
+  for (const auto& b : p.buffers) {
+    s += fmt::format("  {} {}", kind_text(b.kind), name_text(b.name));
+    if (!b.external_name.empty()) s += " " + detail::quoted(b.external_name);
+    s += ": " + to_string(b.type);
+    if (b.alias)
+      s += fmt::format(" in {} at {}", name_text(p.buffers[static_cast<size_t>(b.alias->base)].name),
+                       to_string(b.alias->byte_offset));
+    else if (b.kind == BufferKind::temp)
+      s += " at " + to_string(b.offset);
+    s += "\n";
+  }
+  s += "  arena " + to_string(p.arena_bytes) + "\n";
+  for (const auto& c : p.calls) {
+    s += fmt::format("  call @{}(", name_text(p.kernels[static_cast<size_t>(c.kernel)].name));
+    for (size_t i = 0; i < c.buffers.size(); ++i)
+      s += (i ? ", " : "") + name_text(p.buffers[static_cast<size_t>(c.buffers[i])].name);
+    s += ")";
+    for (size_t i = 0; i < c.locations.size(); ++i) s += (i ? ", " : "  loc ") + detail::quoted(c.locations[i]);
+    s += "\n";
+  }
+  s += "}\n";
+  for (const auto& k : p.kernels) s += print(k);
+  return s;
+}
+
+}  // namespace dlc

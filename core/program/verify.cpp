@@ -1,0 +1,88 @@
+// Structural rules of programs.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "dlc/program/program.h"
+
+namespace dlc {
+
+namespace {
+
+std::unexpected<Error> bad(const Program& p, const Call& c, std::string message) {
+  const std::string node = c.locations.empty() ? std::string() : c.locations.front();
+  return fail({{}, 0, 0, node}, fmt::format("program @{}: {}", p.name, message));
+}
+
+Result<> verify_call(const Program& p, const Call& c, const std::set<int>& written) {
+  if (c.kernel < 0 || c.kernel >= static_cast<int>(p.kernels.size())) return bad(p, c, "a call names no kernel");
+  const Kernel& k = p.kernels[static_cast<size_t>(c.kernel)];
+  size_t i = 0;
+  for (const auto& t : k.tensors) {
+    if (t.role == Role::temp || t.view) continue;
+    if (i >= c.buffers.size()) return bad(p, c, fmt::format("call @{}: tensor {} has no buffer", k.name, t.name));
+    const int b = c.buffers[i++];
+    if (b < 0 || b >= static_cast<int>(p.buffers.size()))
+      return bad(p, c, fmt::format("call @{}: no such buffer", k.name));
+    const auto& buffer = p.buffers[static_cast<size_t>(b)];
+    if (buffer.type.dtype != t.dtype || buffer.type.shape != t.shape)
+      return bad(p, c,
+                 fmt::format("call @{}: buffer {} is {}, tensor {} is {}", k.name, buffer.name, to_string(buffer.type),
+                             t.name, to_string(TensorType{t.dtype, t.shape})));
+    const bool writes = t.role == Role::output;
+    if (writes && (buffer.kind == BufferKind::input || buffer.kind == BufferKind::constant) && !buffer.alias)
+      return bad(p, c, fmt::format("call @{} writes {}, which is read-only", k.name, buffer.name));
+    if (!writes && !written.contains(b) && buffer.kind != BufferKind::input && buffer.kind != BufferKind::constant)
+      return bad(p, c, fmt::format("call @{} reads {} before it is written", k.name, buffer.name));
+  }
+  if (i != c.buffers.size())
+    return bad(p, c, fmt::format("call @{} has {} buffers, {} are needed", k.name, c.buffers.size(), i));
+  return {};
+}
+
+}  // namespace
+
+Result<> verify(const Program& p) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < p.buffers.size(); ++i) {
+    const auto& b = p.buffers[i];
+    if (b.name.empty() || !names.insert(b.name).second)
+      return fail({}, fmt::format("program @{}: buffer name '{}' is empty or not unique", p.name, b.name));
+    if (b.alias && (b.alias->base < 0 || b.alias->base >= static_cast<int>(i)))
+      return fail(
+          {}, fmt::format("program @{}: buffer {} lies in a buffer that is not declared before it", p.name, b.name));
+  }
+  names.clear();
+  for (const auto& k : p.kernels) {
+    if (!names.insert(k.name).second)
+      return fail({}, fmt::format("program @{}: two kernels are named @{}", p.name, k.name));
+    DLC_CHECK(verify(k));
+  }
+  std::set<int> written;
+  // An alias holds what its base holds, and writing an alias writes part of its base.
+  const auto mark = [&](int b) {
+    written.insert(b);
+    for (auto a = p.buffers[static_cast<size_t>(b)].alias; a; a = p.buffers[static_cast<size_t>(a->base)].alias)
+      written.insert(a->base);
+    for (size_t i = 0; i < p.buffers.size(); ++i)
+      if (const auto& a = p.buffers[i].alias; a && written.contains(a->base)) written.insert(static_cast<int>(i));
+  };
+  for (size_t i = 0; i < p.buffers.size(); ++i)
+    if (p.buffers[i].kind == BufferKind::input || p.buffers[i].kind == BufferKind::constant) mark(static_cast<int>(i));
+  for (const auto& c : p.calls) {
+    DLC_CHECK(verify_call(p, c, written));
+    const Kernel& k = p.kernels[static_cast<size_t>(c.kernel)];
+    size_t i = 0;
+    for (const auto& t : k.tensors) {
+      if (t.role == Role::temp || t.view) continue;
+      if (t.role == Role::output) mark(c.buffers[i]);
+      ++i;
+    }
+  }
+  for (size_t i = 0; i < p.buffers.size(); ++i)
+    if (p.buffers[i].kind == BufferKind::output && !written.contains(static_cast<int>(i)))
+      return fail({}, fmt::format("program @{}: output {} is never written", p.name, p.buffers[i].name));
+  return {};
+}
+
+}  // namespace dlc
