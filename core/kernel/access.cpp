@@ -69,9 +69,14 @@ void learn_condition(const Val& condition, bool holds, Known& known) {
     case BinaryOp::lt:
       return learn(holds ? down - 1 : up, known);
     default:
-      if ((op == BinaryOp::eq) != holds) return;
-      learn(up, known);
-      learn(down, known);
+      if ((op == BinaryOp::eq) == holds) {
+        learn(up, known);
+        learn(down, known);
+      } else if (provably_nonnegative(up, known)) {  // not equal, and no less
+        learn(up - 1, known);
+      } else if (provably_nonnegative(down, known)) {
+        learn(down - 1, known);
+      }
   }
 }
 

@@ -138,6 +138,23 @@ bool depends_on(const Val& v, const Names& names) {
   return std::ranges::any_of(symbols_of(v), [&](const auto& s) { return names.contains(s); });
 }
 
+// A factor over no loop beyond another's (a scale per block) belongs to that side.
+bool merge_to_two(std::vector<Factor>& sides) {
+  while (sides.size() > 2) {
+    bool merged = false;
+    for (size_t i = 0; i < sides.size() && !merged; ++i)
+      for (size_t j = 0; j < sides.size() && !merged; ++j) {
+        const Names inner = symbols_of(sides[i].read), outer = symbols_of(sides[j].read);
+        if (i == j || !std::ranges::includes(outer, inner)) continue;
+        sides[j].factor = val::binary(BinaryOp::mul, sides[j].factor, sides[i].factor);
+        sides.erase(sides.begin() + static_cast<std::ptrdiff_t>(i));
+        merged = true;
+      }
+    if (!merged) return false;
+  }
+  return sides.size() == 2;
+}
+
 }  // namespace
 
 std::optional<Contraction> contraction(const Val& reduce) {
@@ -156,16 +173,10 @@ std::optional<Contraction> contraction(const Val& reduce) {
     }
     const Val read = heart(f, reduced);
     if (!read) return std::nullopt;
-    // A factor over no loop beyond an earlier side's belongs to that side, when two sides are there already.
-    const auto owner = std::ranges::find_if(sides, [&](const Factor& side) {
-      return sides.size() == 2 && std::ranges::includes(symbols_of(side.read), symbols_of(read));
-    });
-    if (owner != sides.end())
-      owner->factor = val::binary(BinaryOp::mul, owner->factor, f);
-    else
-      sides.push_back({read, f});
+    sides.push_back({read, f});
   }
-  if (sides.size() != 2 || val::structurally_equal(sides[0].read, sides[1].read)) return std::nullopt;
+  if (!merge_to_two(sides)) return std::nullopt;
+  if (val::structurally_equal(sides[0].read, sides[1].read)) return std::nullopt;
   c.lhs = sides[0];
   c.rhs = sides[1];
   return c;
