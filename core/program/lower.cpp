@@ -1,5 +1,5 @@
-// Graph to program: a kernel per node, a buffer per value. A node that only renames elements (reshape, squeeze, the
-// like) makes no call: its result is a view of its operand.
+// Graph to program: a kernel per fusion group, a buffer per value between groups. A group that only renames elements
+// (reshape, squeeze, the like) makes no call: its result is a view of its operand.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,49 +11,11 @@ namespace dlc {
 
 namespace {
 
-Expr row_major(const std::vector<Expr>& index, const std::vector<Expr>& shape) {
-  Expr at(0);
-  for (size_t i = 0; i < shape.size(); ++i) at = at * shape[i] + index[i];
-  return at;
-}
-
-// The input tensor whose bytes are the output's, in the same order: Y[i...] = X[e...] with equal row-major addresses.
-std::optional<int> viewed_tensor(const Kernel& k, const Ranges& symbols) {
-  if (k.body.size() != 1 || k.outputs.size() != 1) return std::nullopt;
-  const Stmt& s = k.body[0];
-  if (s.kind != Stmt::Kind::assign || s.value->kind != ValKind::read) return std::nullopt;
-  const auto& to = k.tensors[static_cast<size_t>(s.tensor)];
-  const auto& from = k.tensors[static_cast<size_t>(s.value->tensor)];
-  if (to.dtype != from.dtype || from.role == Role::temp || to.view || from.view) return std::nullopt;
-  Ranges ranges = symbols;
-  add_loop_ranges(s.loops, ranges);
-  std::vector<Expr> write;
-  std::vector<Expr> read;
-  for (const auto& i : s.indices) {
-    const auto e = val::as_expr(i);
-    if (!e) return std::nullopt;
-    write.push_back(*e);
-  }
-  for (const auto& i : s.value->args) {
-    const auto e = val::as_expr(i);
-    if (!e) return std::nullopt;
-    read.push_back(*e);
-  }
-  Expr to_size(1);
-  Expr from_size(1);
-  for (const Expr& d : to.shape) to_size = to_size * d;
-  for (const Expr& d : from.shape) from_size = from_size * d;
-  if (!provably_eq(to_size, from_size, ranges)) return std::nullopt;
-  const Expr difference = row_major(write, to.shape) - row_major(read, from.shape);
-  if (!simplify(difference, ranges).is(0)) return std::nullopt;
-  return s.value->tensor;
-}
-
 class Lowering {
  public:
   Lowering(const Graph& g, Program& p) : g_(g), p_(p) {}
 
-  Result<> run() {
+  Result<> run(const FusionOptions& options) {
     p_.name = g_.name;
     p_.symbols = g_.symbols;
     for (const ValueId v : g_.inputs) {
@@ -61,7 +23,8 @@ class Lowering {
       p_.buffers[static_cast<size_t>(b)].external_name = g_.value(v).name;
     }
     for (size_t i = 0; i < g_.outputs.size(); ++i) wanted_.emplace(g_.outputs[i], i);
-    for (const NodeId n : g_.order()) DLC_CHECK(node(n));
+    DLC_TRY(auto groups, fuse(g_, options));
+    for (auto& group : groups) DLC_CHECK(this->group(group));
     return outputs();
   }
 
@@ -83,41 +46,25 @@ class Lowering {
     return b;
   }
 
-  Result<> node(NodeId n) {
-    const Node& node = g_.node(n);
-    DLC_TRY(Kernel k, g_.kernel(n));
-    const bool is_output = wanted_.contains(node.outputs[0]);
-    if (node.outputs.size() == 1 && !is_output) {
-      if (const auto from = viewed_tensor(k, g_.symbols)) {
-        const size_t operand = static_cast<size_t>(std::ranges::find(k.inputs, *from) - k.inputs.begin());
-        const int base = use(node.inputs[operand]);
-        const int b = add(node.outputs[0], p_.buffers[static_cast<size_t>(base)].kind == BufferKind::constant
-                                               ? BufferKind::constant
-                                               : BufferKind::temp);
-        p_.buffers[static_cast<size_t>(b)].alias = BufferAlias{base, Expr(0)};
-        return {};
-      }
+  Result<> group(FusionGroup& group) {
+    if (group.is_extern)
+      return fail({{}, 0, 0, group.kernel.locations.empty() ? group.kernel.name : group.kernel.locations.front()},
+                  fmt::format("{} has no kernel: it runs only through the interpreter", g_.node(group.nodes[0]).op));
+    if (group.is_view && !wanted_.contains(group.outputs[0])) {
+      const int base = use(group.inputs[0]);
+      const bool is_constant = p_.buffers[static_cast<size_t>(base)].kind == BufferKind::constant;
+      const int b = add(group.outputs[0], is_constant ? BufferKind::constant : BufferKind::temp);
+      p_.buffers[static_cast<size_t>(b)].alias = BufferAlias{base, Expr(0)};
+      return {};
     }
-    k.name = fmt::format("k{}_{}", p_.kernels.size(), node.op);
-    k.locations = node.locations;
+    Kernel& k = group.kernel;
+    k.name = fmt::format("k{}_{}", p_.kernels.size(), g_.node(group.nodes[0]).op);
     Call c;
     c.kernel = static_cast<int>(p_.kernels.size());
-    c.locations = node.locations;
-    std::map<int, int> of_tensor;  // kernel tensor -> buffer
-    for (size_t i = 0; i < k.inputs.size(); ++i)
-      if (k.inputs[i] >= 0) of_tensor[k.inputs[i]] = use(node.inputs[i]);
-    for (size_t i = 0; i < k.outputs.size(); ++i) {
-      const ValueId v = node.outputs[i];
-      of_tensor[k.outputs[i]] = add(v, wanted_.contains(v) ? BufferKind::output : BufferKind::temp);
-    }
-    for (size_t t = 0; t < k.tensors.size(); ++t) {
-      if (k.tensors[t].role == Role::temp || k.tensors[t].view) continue;
-      const auto it = of_tensor.find(static_cast<int>(t));
-      if (it == of_tensor.end())
-        return fail({{}, 0, 0, node.locations.empty() ? node.op : node.locations[0]},
-                    fmt::format("kernel tensor {} belongs to no operand", k.tensors[t].name));
-      c.buffers.push_back(it->second);
-    }
+    c.locations = k.locations;
+    for (const ValueId v : group.inputs) c.buffers.push_back(use(v));
+    for (const ValueId v : group.outputs)
+      c.buffers.push_back(add(v, wanted_.contains(v) ? BufferKind::output : BufferKind::temp));
     p_.kernels.push_back(std::move(k));
     p_.calls.push_back(std::move(c));
     return {};
@@ -195,9 +142,9 @@ class Lowering {
 
 }  // namespace
 
-Result<Program> lower_to_program(const Graph& g, int64_t align) {
+Result<Program> lower_to_program(const Graph& g, const FusionOptions& options, int64_t align) {
   Program p;
-  DLC_CHECK(Lowering(g, p).run());
+  DLC_CHECK(Lowering(g, p).run(options));
   DLC_CHECK(plan_memory(p, align));
   DLC_CHECK(verify(p));
   return p;

@@ -25,6 +25,7 @@
 #include "dlc/base/tensor.h"
 #include "dlc/graph/graph.h"
 #include "dlc/kernel/kernel.h"
+#include "dlc/passes/fuse.h"
 
 namespace dlc {
 
@@ -67,9 +68,9 @@ std::string print(const Program& p);
 Result<Program> parse_program(std::string_view text, const std::string& file = {});  // weights stay empty
 Result<> verify(const Program& p);
 
-// Graph to program: one kernel per fusion group (or per node when groups is empty), buffers, the memory plan.
-// `align` is the alignment of every temp buffer in bytes.
-Result<Program> lower_to_program(const Graph& g, int64_t align = 64);
+// Graph to program: one kernel per fusion group, buffers, the memory plan. `align` is the alignment of every temp
+// buffer in bytes. Kernels are named k<number>_<op of the first node>.
+Result<Program> lower_to_program(const Graph& g, const FusionOptions& options = {}, int64_t align = 64);
 
 // Gives every temp buffer an offset such that buffers alive at the same time do not overlap, and sets arena_bytes.
 Result<> plan_memory(Program& p, int64_t align = 64);
