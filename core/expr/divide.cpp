@@ -116,6 +116,38 @@ std::optional<Low> split_low(const Expr& e, int64_t c, const Ranges& ranges) {
   return std::nullopt;
 }
 
+// The same for a divisor b that is not constant: b = g * b' with b' >= 1, low provably in [0, g).
+struct SymbolicLow {
+  Expr high, low;  // e = g * high + low
+  Product g;
+  Expr b;  // b'
+};
+std::optional<SymbolicLow> split_low(const Expr& e, const Expr& b, const Ranges& ranges) {
+  std::vector<Product> tried;
+  for (const Product& p : products(e)) {
+    const Product g = common_content(of_product(p), b);
+    if (g.coefficient < 1 || g == Product{1, one()} || std::find(tried.begin(), tried.end(), g) != tried.end())
+      continue;
+    tried.push_back(g);
+    Sum high, low;
+    for (const Product& q : products(e)) {
+      const MonomialNode* m = q.coefficient % g.coefficient == 0 ? divide_exactly(q.monomial, g.monomial) : nullptr;
+      if (m) {
+        high.add(q.coefficient / g.coefficient, m);
+      } else {
+        low.add(q.coefficient, q.monomial);
+      }
+    }
+    const SymbolicLow parts{high.finish(), low.finish(), g, divide_by_content(b, g)};
+    if (parts.low.is(0) || parts.high.is(0)) continue;
+    if (provably_nonneg(parts.low, ranges) && provably_nonneg(of_product(g) - parts.low - 1, ranges) &&
+        provably_nonneg(parts.b - 1, ranges)) {
+      return parts;
+    }
+  }
+  return std::nullopt;
+}
+
 // e = exact + rest where every value of exact is a multiple of c although its coefficients are not.
 std::optional<Split> split_divisible(const Expr& e, int64_t c, const Ranges& ranges) {
   Sum exact, rest;
@@ -234,6 +266,7 @@ Expr divide(const Expr& a, const Expr& b, const Ranges& ranges) {
   if (!q.is(0)) return q + divide(r, b, ranges);
   if (!ranges.empty()) {
     if (provably_nonneg(r, ranges) && provably_nonneg(b - r - 1, ranges)) return 0;
+    if (const auto s = split_low(r, b, ranges)) return divide(s->high, s->b, ranges);
     int64_t offset = 0;
     const AtomNode* atom = single_atom(r, &offset);
     if (atom && atom->kind == AtomKind::floor_div && provably_nonneg(b - 1, ranges)) {
@@ -259,7 +292,10 @@ Expr modulo(const Expr& a, const Expr& b, const Ranges& ranges) {
   const auto [q, r] = split_by_polynomial(a, b);
   if (r.is(0)) return 0;
   if (!q.is(0)) return modulo(r, b, ranges);
-  if (!ranges.empty() && provably_nonneg(r, ranges) && provably_nonneg(b - r - 1, ranges)) return r;
+  if (!ranges.empty()) {
+    if (provably_nonneg(r, ranges) && provably_nonneg(b - r - 1, ranges)) return r;
+    if (const auto s = split_low(r, b, ranges)) return of_product(s->g) * modulo(s->high, s->b, ranges) + s->low;
+  }
   return make_atom(AtomKind::mod, {r, b});
 }
 

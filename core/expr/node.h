@@ -102,6 +102,9 @@ class Sum {
  private:
   bool collect();    // sorts and merges; false on overflow or too many terms
   bool recombine();  // one step of the rules in recombine.cpp; false when none applies
+  bool recombine_mod();
+  bool recombine_difference();
+  bool replace(const std::vector<Product>& part, const Expr& whole, const Product& factor);
 
   std::vector<Product> products_;
   bool failed_ = false;

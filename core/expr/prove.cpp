@@ -3,6 +3,8 @@
 // makes e smaller, until an interval decides:
 //
 //   M*n - 1 - x*n - j   --x by M - 1-->   n - 1 - j   --j by n - 1-->   0
+#include <algorithm>
+
 #include "core/expr/node.h"
 #include "dlc/base/checked.h"
 
@@ -107,21 +109,6 @@ class Prover {
   int budget_ = kBudget;
 };
 
-// a % b as a - b * (a // b), so that equal values in different forms meet.
-Expr without_mods(const Expr& e) {
-  Sum sum;
-  for (const Product& p : products(e)) {
-    Expr value = p.coefficient;
-    for (Atom f : p.monomial->factors) {
-      const Expr atom(f.node()->expr);
-      value =
-          value * (f.kind() == AtomKind::mod ? f.args()[0] - f.args()[1] * floor_div(f.args()[0], f.args()[1]) : atom);
-    }
-    sum.add(value);
-  }
-  return sum.finish();
-}
-
 }  // namespace
 
 bool provably_nonneg(const Expr& e, const Ranges& ranges) { return Prover(ranges).nonneg(e); }
@@ -141,8 +128,7 @@ bool provably_lt(const Expr& a, const Expr& b, const Ranges& ranges) { return pr
 bool provably_eq(const Expr& a, const Expr& b, const Ranges& ranges) {
   if (!a.valid() || !b.valid()) return false;
   if (a == b) return true;
-  const Expr d = simplify(a - b, ranges);
-  if (d.is(0) || simplify(detail::without_mods(d), ranges).is(0)) return true;
+  if (simplify(a - b, ranges).is(0)) return true;
   return provably_le(a, b, ranges) && provably_le(b, a, ranges);
 }
 

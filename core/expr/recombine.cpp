@@ -2,6 +2,7 @@
 //
 //   b * (a // b)       + a % b  =  a
 //   b * ((a // b) % m) + a % b  =  a % (b * m)
+//   a - b * (a // b)            =  a % b
 //
 // The coefficients must match exactly: 64 * (c // 16) + c % 16, an address in a blocked layout, stays as it is.
 #include <algorithm>
@@ -31,17 +32,21 @@ bool Sum::recombine() {
     mods += p.monomial->has_mod;
     divs += p.monomial->has_div;
   }
-  if (mods == 0 || mods + divs < 2 || products_.size() > kMaxRecombine) return false;
+  if (products_.size() < 2 || products_.size() > kMaxRecombine) return false;
+  return (mods > 0 && mods + divs > 1 && recombine_mod()) || (divs > 0 && recombine_difference());
+}
 
-  // Replaces low + high by factor * whole.
-  auto replace = [&](const Product& low, const Sum& high, const Expr& whole, const Product& factor) {
-    Sum next = *this;
-    std::erase_if(next.products_, [&](const Product& p) { return p == low || contains(high.products_, {p}); });
-    next.add_product(whole, 1, factor);
-    if (!next.collect()) return false;
-    *this = std::move(next);
-    return true;
-  };
+// Replaces `part`, terms of this sum, by factor * whole.
+bool Sum::replace(const std::vector<Product>& part, const Expr& whole, const Product& factor) {
+  Sum next = *this;
+  std::erase_if(next.products_, [&](const Product& p) { return contains(part, {p}); });
+  next.add_product(whole, 1, factor);
+  if (!next.collect()) return false;
+  *this = std::move(next);
+  return true;
+}
+
+bool Sum::recombine_mod() {
   for (const Product& p : products_) {
     if (!p.monomial->has_mod) continue;
     for (size_t i = 0; i < p.monomial->factors.size(); ++i) {
@@ -51,7 +56,10 @@ bool Sum::recombine() {
       const Product factor{p.coefficient, without(p.monomial, i)};
       Sum high;
       high.add_product(b, quotient, factor);
-      if (high.collect() && contains(products_, high.products_)) return replace(p, high, a, factor);
+      if (high.collect() && contains(products_, high.products_)) {
+        high.products_.push_back(p);
+        return high.collect() && replace(high.products_, a, factor);
+      }
       if (!b.constant()) continue;
       for (const Product& q : products_) {
         for (Atom other : q.monomial->factors) {
@@ -59,9 +67,33 @@ bool Sum::recombine() {
           Sum high_mod;
           high_mod.add_product(b, mod(quotient, other.args()[1]), factor);
           if (!high_mod.collect() || high_mod.products_ != std::vector<Product>{q}) continue;
-          return replace(p, high_mod, mod(a, b * other.args()[1]), factor);
+          high_mod.products_.push_back(p);
+          return high_mod.collect() && replace(high_mod.products_, mod(a, b * other.args()[1]), factor);
         }
       }
+    }
+  }
+  return false;
+}
+
+// The constant term of a need not match: x - 4 * ((x + 3) // 4) = (x + 3) % 4 - 3.
+bool Sum::recombine_difference() {
+  for (const Product& p : products_) {
+    if (!p.monomial->has_div || p.coefficient == INT64_MIN) continue;
+    for (size_t i = 0; i < p.monomial->factors.size(); ++i) {
+      const Atom div = p.monomial->factors[i];
+      if (div.kind() != AtomKind::floor_div || products(div.args()[1]).size() != 1) continue;
+      const Expr a = div.args()[0], b = div.args()[1];
+      const Product divisor = products(b)[0];
+      const MonomialNode* rest = divide_exactly(without(p.monomial, i), divisor.monomial);
+      if (!rest || p.coefficient % divisor.coefficient != 0) continue;
+      const Product factor{-p.coefficient / divisor.coefficient, rest};
+      const Expr offset = constant_term(a), variable = a - offset;
+      Sum part;
+      part.add_product(variable, 1, factor);
+      if (!variable.valid() || !part.collect() || !contains(products_, part.products_)) continue;
+      part.products_.push_back(p);
+      return part.collect() && replace(part.products_, mod(a, b) - offset, factor);
     }
   }
   return false;

@@ -125,8 +125,9 @@ Expr simplify(const Expr& e, const Ranges& ranges) {
       const bool known = it != ranges.end() && it->second.bounds.lo == it->second.bounds.hi;
       return known ? Expr(it->second.bounds.lo) : Expr(a.node()->expr);
     });
-    const Expr next = exact_divisions(rebuild(result), ranges);
-    if (next == result || !next.valid()) return next == result ? result : e.valid() ? result : next;
+    const Expr rebuilt = rebuild(result);
+    const Expr next = rebuilt.valid() ? exact_divisions(rebuilt, ranges) : rebuilt;
+    if (next == result || !next.valid()) break;  // an overflow on the way: the last form is still right
     result = next;
   }
   return result;
