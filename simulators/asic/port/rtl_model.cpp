@@ -1,0 +1,220 @@
+// The verilated nx_top behind the C table of rtl_abi.h: clocks it, and is the memory on its AXI port.
+//
+// A cycle: inputs change while the clock is low, the model settles, handshakes are sampled, the clock rises.
+#include <verilated.h>
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "Vnx.h"
+#include "Vnx___024root.h"
+#include "axi_memory.h"
+#include "nx_cfg.h"
+#include "rtl_abi.h"
+#if DLC_RTL_TRACE
+#include <verilated_fst_c.h>
+#endif
+
+namespace {
+// An assertion of the RTL that fails calls vl_stop; the step that was running then reports it.
+thread_local std::string* failure = nullptr;
+void fail(const char* file, int line, const char* what) {
+  if (failure != nullptr && failure->empty()) *failure = std::string(file) + ":" + std::to_string(line) + ": " + what;
+}
+}  // namespace
+
+void vl_stop(const char* file, int line, const char* hier) VL_MT_UNSAFE {
+  fail(file, line, (std::string("assertion failed in ") + hier).c_str());
+}
+void vl_fatal(const char* file, int line, const char*, const char* message) VL_MT_UNSAFE { fail(file, line, message); }
+
+struct dlc_rtl {
+  dlc_rtl_config config;
+  VerilatedContext context;
+  std::unique_ptr<Vnx> top;
+  dlc_asic::AxiMemory<Vnx> memory;
+  uint64_t cycle = 0;
+  std::string error;
+  void (*event)(void*, const dlc_rtl_event*) = nullptr;
+  void* event_context = nullptr;
+#if DLC_RTL_TRACE
+  std::unique_ptr<VerilatedFstC> trace;
+  std::string trace_path;
+  uint64_t trace_begin = 0, trace_end = 0;
+#endif
+
+  explicit dlc_rtl(const dlc_rtl_config& c) : config(c), memory(c) {
+    context.randReset(2);
+    context.randSeed(static_cast<int>(c.seed & 0x7fffffff) | 1);
+#if DLC_RTL_TRACE
+    context.traceEverOn(true);
+#endif
+    top = std::make_unique<Vnx>(&context);
+    reset();
+  }
+  ~dlc_rtl() { top->final(); }
+
+  int reset() {
+    top->rst_n = 0;
+    top->psel = top->penable = top->pwrite = 0;
+    memory.reset();
+    for (int i = 0; i < 4; ++i) step();
+    top->rst_n = 1;
+    return status();
+  }
+
+  int status() const { return error.empty() ? 0 : -1; }
+
+  void step() {
+    failure = &error;
+    top->clk = 0;
+    uint8_t stall = 0;
+    if (config.stall != 0)
+      for (int i = 0; i < 4; ++i) stall |= static_cast<uint8_t>(memory.chance(config.stall) << i);
+    top->tb_stall = stall;
+    memory.drive(*top, cycle);
+    top->eval();
+    dump(2 * cycle);
+    if (top->rst_n) {
+      if (event != nullptr) report();
+      memory.sample(*top, cycle, [&](uint64_t address, const void* data) {
+        if (event != nullptr) write(nx_cfg::Q_ST, "dram", address, data, nx_cfg::AXI_B);
+      });
+      if (!memory.broken().empty() && error.empty()) error = memory.broken();
+    }
+    top->clk = 1;
+    top->eval();
+    dump(2 * cycle + 1);
+    ++cycle;
+    failure = nullptr;
+  }
+
+  void write(int queue, const char* name, uint64_t address, const void* data, uint32_t bytes) {
+    const dlc_rtl_event e{0, static_cast<uint32_t>(queue), 0, bytes, address, cycle, name,
+                          static_cast<const uint8_t*>(data)};
+    event(event_context, &e);
+  }
+
+  // The write ports and retires of this cycle, read from inside the model (probe.vlt names them).
+  void report() {
+    auto& r = *top->rootp;
+    if (r.nx_top__DOT__core__DOT__l_we) {
+      const char* names[] = {"in", "w", "par", "out", "tab"};  // in the order of the field `to`
+      static_assert(nx_cfg::LD_TO_E_IN == 0 && nx_cfg::LD_TO_E_W == 1 && nx_cfg::LD_TO_E_PAR == 2 &&
+                    nx_cfg::LD_TO_E_OUT == 3 && nx_cfg::LD_TO_E_TAB == 4);
+      write(nx_cfg::Q_LD, names[r.nx_top__DOT__core__DOT__l_to], r.nx_top__DOT__core__DOT__l_wa,
+            &r.nx_top__DOT__core__DOT__l_wd, nx_cfg::R);
+    }
+    if (r.nx_top__DOT__core__DOT__m_acc_we)
+      write(nx_cfg::Q_MAC, "acc", r.nx_top__DOT__core__DOT__m_acc_wa, &r.nx_top__DOT__core__DOT__acc_wd, nx_cfg::C * 4);
+    if (r.nx_top__DOT__core__DOT__v_wr && r.nx_top__DOT__core__DOT__v_step)
+      write(nx_cfg::Q_VEC, r.nx_top__DOT__core__DOT__v_wr_in ? "in" : "out", r.nx_top__DOT__core__DOT__v_wa,
+            &r.nx_top__DOT__core__DOT__v_wd, nx_cfg::C);
+    for (uint32_t q = 0; q < 4; ++q)
+      if ((r.nx_top__DOT__core__DOT__retire >> q) & 1) {
+        uint32_t index[4];
+        std::memcpy(index, &r.nx_top__DOT__core__DOT__retire_index, sizeof index);
+        const dlc_rtl_event e{1, q, index[q], 0, 0, cycle, nullptr, nullptr};
+        event(event_context, &e);
+      }
+  }
+
+  void dump([[maybe_unused]] uint64_t time) {
+#if DLC_RTL_TRACE
+    if (trace_path.empty() || cycle < trace_begin) return;
+    if (cycle >= trace_end) {
+      if (trace) trace->close();
+      trace.reset();
+      trace_path.clear();
+      return;
+    }
+    if (!trace) {
+      trace = std::make_unique<VerilatedFstC>();
+      top->trace(trace.get(), 99);
+      trace->open(trace_path.c_str());
+    }
+    trace->dump(time);
+#endif
+  }
+};
+
+namespace {
+// APB: a set-up cycle, then the access.
+int access(dlc_rtl* d, uint32_t offset, bool write, uint32_t value) {
+  d->top->psel = 1;
+  d->top->pwrite = write;
+  d->top->paddr = offset & 0xfff;
+  d->top->pwdata = value;
+  d->top->penable = 0;
+  d->step();
+  d->top->penable = 1;
+  d->step();
+  return d->status();
+}
+int wr32(dlc_rtl* d, uint32_t offset, uint32_t value) {
+  access(d, offset, true, value);
+  d->top->psel = d->top->penable = 0;
+  return d->status();
+}
+int rd32(dlc_rtl* d, uint32_t offset, uint32_t* value) {
+  access(d, offset, false, 0);
+  *value = d->top->prdata;
+  d->top->psel = d->top->penable = 0;
+  return d->status();
+}
+int mem(dlc_rtl* d, uint64_t address, uint64_t bytes) {
+  if (bytes <= d->config.memory_bytes && address <= d->config.memory_bytes - bytes) return 0;
+  d->error = "address " + std::to_string(address) + " is outside the device's memory";
+  return -1;
+}
+int mem_rd(dlc_rtl* d, uint64_t address, void* data, uint64_t bytes) {
+  if (mem(d, address, bytes) != 0) return -1;
+  std::memcpy(data, d->memory.bytes() + address, bytes);
+  return 0;
+}
+int mem_wr(dlc_rtl* d, uint64_t address, const void* data, uint64_t bytes) {
+  if (mem(d, address, bytes) != 0) return -1;
+  std::memcpy(d->memory.bytes() + address, data, bytes);
+  return 0;
+}
+int run(dlc_rtl* d, uint64_t max_cycles, int* irq) {
+  for (uint64_t i = 0; i < max_cycles && !d->top->irq && d->error.empty(); ++i) d->step();
+  *irq = d->top->irq;
+  return d->status();
+}
+int trace(dlc_rtl* d, [[maybe_unused]] const char* path, [[maybe_unused]] uint64_t begin, [[maybe_unused]] uint64_t end) {
+#if DLC_RTL_TRACE
+  d->trace_path = path;
+  d->trace_begin = begin;
+  d->trace_end = end;
+  return 0;
+#else
+  d->error = "this model was built without tracing";
+  return -1;
+#endif
+}
+void observe(dlc_rtl* d, void (*event)(void*, const dlc_rtl_event*), void* context) {
+  d->event = event;
+  d->event_context = context;
+}
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const dlc_rtl_table* dlc_rtl_v1(void) {
+  static const dlc_rtl_table table = {sizeof(dlc_rtl_table),
+                                      nx_cfg::ARCH_HASH,
+                                      [](const dlc_rtl_config* c) { return new dlc_rtl(*c); },
+                                      [](dlc_rtl* d) { delete d; },
+                                      rd32,
+                                      wr32,
+                                      mem_rd,
+                                      mem_wr,
+                                      run,
+                                      [](dlc_rtl* d) { return d->reset(); },
+                                      [](const dlc_rtl* d) { return d->cycle; },
+                                      [](const dlc_rtl* d) { return d->error.c_str(); },
+                                      observe,
+                                      trace};
+  return &table;
+}

@@ -1,0 +1,46 @@
+// The read half of the AXI4 master: fetch (id 0) and ld (id 1) share it. The address channel is a register, so that it
+// is stable while it waits. When the core stops (`flush`), what is open is received and dropped.
+module nx_rd #(parameter int MAX_LD = 16) (
+    input  logic clk, rst, flush,
+    input  logic f_v, input logic [39:0] f_addr, input logic [7:0] f_len, output logic f_ack, f_beat,
+    input  logic l_v, input logic [39:0] l_addr, input logic [7:0] l_len, output logic l_ack, l_beat, input logic l_ready,
+    output logic idle, output logic [1:0] error,
+    output logic arvalid, input logic arready, output logic arid, output logic [39:0] araddr, output logic [7:0] arlen,
+    input  logic rvalid, output logic rready, input logic rid, rlast, input logic [1:0] rresp);
+  logic free, l_room;
+  logic [4:0] f_open, l_open;
+  assign free = (!arvalid || arready) && !flush;
+  assign l_room = l_open != 5'(MAX_LD);
+  assign f_ack = free && f_v;
+  assign l_ack = free && !f_v && l_v && l_room;
+  assign rready = !rid || l_ready || flush;
+  assign f_beat = rvalid && !rid;
+  assign l_beat = rvalid && rid && !flush;
+  assign error = {rvalid && rready && rid && rresp != '0, rvalid && rready && !rid && rresp != '0};
+  assign idle = !arvalid && f_open == '0 && l_open == '0;
+  always_ff @(posedge clk)
+    if (rst) begin
+      arvalid <= 1'b0;
+      arid <= 1'b0;
+      araddr <= '0;
+      arlen <= '0;
+      f_open <= '0;
+      l_open <= '0;
+    end else begin
+      if (f_ack || l_ack) begin
+        arvalid <= 1'b1;
+        arid <= l_ack;
+        araddr <= f_ack ? f_addr : l_addr;
+        arlen <= f_ack ? f_len : l_len;
+      end else if (arready) arvalid <= 1'b0;
+      f_open <= f_open + 5'(f_ack) - 5'(rvalid && rready && !rid && rlast);
+      l_open <= l_open + 5'(l_ack) - 5'(rvalid && rready && rid && rlast);
+    end
+`ifndef SYNTHESIS
+  a_stable: assert property (@(posedge clk) disable iff (rst)
+      arvalid && !arready |=> arvalid && $stable(araddr) && $stable(arlen) && $stable(arid));
+  a_4k: assert property (@(posedge clk) disable iff (rst)
+      !(arvalid && 32'(araddr[11:0]) + (32'(arlen) + 1)*nx_cfg::AXI_B > 4096));
+  a_expected: assert property (@(posedge clk) disable iff (rst) !(rvalid && (rid ? l_open : f_open) == '0));
+`endif
+endmodule

@@ -1,0 +1,42 @@
+// Counting semaphores. A start takes one from each in its wait mask, a retire gives one to each in its signal mask.
+// Only one queue may ever wait on a semaphore; the first that does owns it until reset or start.
+module nx_sem (
+    input  logic clk, rst,
+    input  logic [3:0][nx_cfg::NSEM-1:0] wai, give, input logic [3:0] start,
+    output logic [3:0] ok, conflict, overflow);
+  localparam int S = nx_cfg::NSEM;
+  logic [3:0][S-1:0] own;
+  logic [S-1:0] some, take;
+  logic [7:0] count [S];
+  for (genvar i = 0; i < 4; i++) begin : g
+    assign ok[i] = (wai[i] & ~some) == '0;
+    assign conflict[i] = (wai[i] & (own[(i+1)%4] | own[(i+2)%4] | own[(i+3)%4])) != '0;
+  end
+  assign take = (start[0] ? wai[0] : '0) | (start[1] ? wai[1] : '0) | (start[2] ? wai[2] : '0) | (start[3] ? wai[3] : '0);
+  logic any;
+  assign any = start != '0 || give != '0;
+  always_comb begin
+    overflow = '0;
+    if (give != '0)
+      for (int s = 0; s < S; s++)
+        if (9'(count[s]) + 9'(give[0][s]) + 9'(give[1][s]) + 9'(give[2][s]) + 9'(give[3][s]) - 9'(take[s]) > 9'd255)
+          for (int i = 0; i < 4; i++)
+            if (give[i][s]) overflow[i] = 1'b1;
+  end
+  always_ff @(posedge clk)
+    if (rst) begin
+      own <= '0;
+      some <= '0;
+      for (int s = 0; s < S; s++) count[s] <= '0;
+    end else begin
+      own <= own | wai;
+      if (any)
+        for (int s = 0; s < S; s++) begin
+          count[s] <= count[s] + 8'(give[0][s]) + 8'(give[1][s]) + 8'(give[2][s]) + 8'(give[3][s]) - 8'(take[s]);
+          some[s] <= 8'(count[s] + 8'(give[0][s]) + 8'(give[1][s]) + 8'(give[2][s]) + 8'(give[3][s]) - 8'(take[s])) != '0;
+        end
+    end
+`ifndef SYNTHESIS
+  a_underflow: assert property (@(posedge clk) disable iff (rst) (take & ~some) == '0);
+`endif
+endmodule

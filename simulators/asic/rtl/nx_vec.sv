@@ -1,0 +1,282 @@
+// vec and vec2: one pipeline over C lanes. vec folds a window of one operand and scales it by the lane's or the
+// instruction's multiplier; vec2 adds or multiplies two int8 operands. Both then add zp, clamp, and may look up a table.
+//
+// Stages: read (0) | fold (1) | first operand of the multiplier (2) | product (3) | round, clamp (4) | table (5) | write.
+module nx_vec (
+    input  logic clk, rst, halt, stall, look, input logic [nx_cfg::WORD-1:0] head,
+    output logic ready, output logic [2:0] bad, input logic start, output logic retire,
+    // what this cycle needs; `conflict` refuses all of it
+    output logic acc_want, in_want, out0_want, out1_want, wr_want, wr_in, output logic [13:0] a_ra, b_ra, wa,
+    input  logic conflict, output logic step,
+    input  logic [nx_cfg::C*32-1:0] acc_q, input logic [nx_cfg::C*8-1:0] in_q, out0_q, out1_q,
+    output logic par_re, output logic [9:0] par_ra, input logic [nx_cfg::C*8-1:0] par_q,
+    input  logic t_we, input logic [$clog2(nx_cfg::SLOTS*256/nx_cfg::C)-1:0] t_wa, input logic [nx_cfg::C*8-1:0] t_wd,
+    output logic [nx_cfg::C*8-1:0] wd, output logic busy);
+  localparam int C = nx_cfg::C;
+  localparam int PAR_N = 9;            // words of a parameter record: bias 4, multiplier 4, shift 1
+  // ---- fields of the head; those that both instructions have are chosen by the opcode
+  logic h_two, h_lane, h_max, h_lut, h_mul, h_acc, h_a_in, h_b_in, h_d_in;
+  logic [7:0] h_slot, h_za, h_zb, h_zp, h_lo, h_hi;
+  logic [13:0] h_a, h_b, h_d;
+  logic [9:0] h_p;
+  logic [11:0] h_ow, h_oh;
+  logic [5:0] h_kw, h_kh, h_sh;
+  logic [13:0] h_sow, h_soh, h_skw, h_skh, h_bow, h_boh, h_dow, h_doh;
+  logic [30:0] h_ma;
+  logic [23:0] h_mb;
+  logic [1:0] h_src;
+  assign h_two = 32'(head[nx_cfg::OP_L +: nx_cfg::OP_W]) == nx_cfg::OP_VEC2;
+  assign h_src = head[nx_cfg::VEC_A_L +: nx_cfg::VEC_A_W];
+  assign h_acc = !h_two && 32'(h_src) == nx_cfg::VEC_A_E_ACC;
+  assign h_a_in = h_two ? 32'(head[nx_cfg::VEC2_A_L]) == nx_cfg::VEC2_A_E_IN : 32'(h_src) == nx_cfg::VEC_A_E_IN;
+  assign h_b_in = h_two && 32'(head[nx_cfg::VEC2_B_L]) == nx_cfg::VEC2_B_E_IN;
+  assign h_d_in = h_two ? 32'(head[nx_cfg::VEC2_DST_L]) == nx_cfg::VEC2_DST_E_IN
+                        : 32'(head[nx_cfg::VEC_DST_L]) == nx_cfg::VEC_DST_E_IN;
+  assign h_lane = !h_two && 32'(head[nx_cfg::VEC_SCL_L]) == nx_cfg::VEC_SCL_E_LANE;
+  assign h_max = !h_two && 32'(head[nx_cfg::VEC_RED_L]) == nx_cfg::VEC_RED_E_MAX;
+  assign h_lut = h_two ? 32'(head[nx_cfg::VEC2_LUT_L]) == nx_cfg::VEC2_LUT_E_T8
+                       : 32'(head[nx_cfg::VEC_LUT_L]) == nx_cfg::VEC_LUT_E_T8;
+  assign h_mul = h_two && 32'(head[nx_cfg::VEC2_BOP_L]) == nx_cfg::VEC2_BOP_E_MUL;
+  assign h_slot = h_two ? 8'(head[nx_cfg::VEC2_SLOT_L +: nx_cfg::VEC2_SLOT_W])
+                        : 8'(head[nx_cfg::VEC_SLOT_L +: nx_cfg::VEC_SLOT_W]);
+  assign h_a = h_two ? head[nx_cfg::VEC2_A_BASE_L +: nx_cfg::VEC2_A_BASE_W] : head[nx_cfg::VEC_A_BASE_L +: nx_cfg::VEC_A_BASE_W];
+  assign h_b = head[nx_cfg::VEC2_B_BASE_L +: nx_cfg::VEC2_B_BASE_W];
+  assign h_d = h_two ? head[nx_cfg::VEC2_D_BASE_L +: nx_cfg::VEC2_D_BASE_W] : head[nx_cfg::VEC_D_BASE_L +: nx_cfg::VEC_D_BASE_W];
+  assign h_p = head[nx_cfg::VEC_P_BASE_L +: nx_cfg::VEC_P_BASE_W];
+  assign h_ow = h_two ? 12'(head[nx_cfg::VEC2_N_OW_L +: nx_cfg::VEC2_N_OW_W]) + 12'(nx_cfg::VEC2_N_OW_P)
+                      : 12'(head[nx_cfg::VEC_N_OW_L +: nx_cfg::VEC_N_OW_W]) + 12'(nx_cfg::VEC_N_OW_P);
+  assign h_oh = h_two ? 12'(head[nx_cfg::VEC2_N_OH_L +: nx_cfg::VEC2_N_OH_W]) + 12'(nx_cfg::VEC2_N_OH_P)
+                      : 12'(head[nx_cfg::VEC_N_OH_L +: nx_cfg::VEC_N_OH_W]) + 12'(nx_cfg::VEC_N_OH_P);
+  assign h_kw = h_two ? 6'd1 : 6'(head[nx_cfg::VEC_N_KW_L +: nx_cfg::VEC_N_KW_W]) + 6'(nx_cfg::VEC_N_KW_P);
+  assign h_kh = h_two ? 6'd1 : 6'(head[nx_cfg::VEC_N_KH_L +: nx_cfg::VEC_N_KH_W]) + 6'(nx_cfg::VEC_N_KH_P);
+  assign h_sow = h_two ? 14'(head[nx_cfg::VEC2_A_OW_L +: nx_cfg::VEC2_A_OW_W]) : 14'(head[nx_cfg::VEC_S_OW_L +: nx_cfg::VEC_S_OW_W]);
+  assign h_soh = h_two ? 14'(head[nx_cfg::VEC2_A_OH_L +: nx_cfg::VEC2_A_OH_W]) : 14'(head[nx_cfg::VEC_S_OH_L +: nx_cfg::VEC_S_OH_W]);
+  assign h_skw = h_two ? '0 : 14'(head[nx_cfg::VEC_S_KW_L +: nx_cfg::VEC_S_KW_W]);
+  assign h_skh = h_two ? '0 : 14'(head[nx_cfg::VEC_S_KH_L +: nx_cfg::VEC_S_KH_W]);
+  assign h_bow = 14'(head[nx_cfg::VEC2_B_OW_L +: nx_cfg::VEC2_B_OW_W]);
+  assign h_boh = 14'(head[nx_cfg::VEC2_B_OH_L +: nx_cfg::VEC2_B_OH_W]);
+  assign h_dow = h_two ? 14'(head[nx_cfg::VEC2_D_OW_L +: nx_cfg::VEC2_D_OW_W]) : 14'(head[nx_cfg::VEC_D_OW_L +: nx_cfg::VEC_D_OW_W]);
+  assign h_doh = h_two ? 14'(head[nx_cfg::VEC2_D_OH_L +: nx_cfg::VEC2_D_OH_W]) : 14'(head[nx_cfg::VEC_D_OH_L +: nx_cfg::VEC_D_OH_W]);
+  assign h_za = h_two ? head[nx_cfg::VEC2_ZA_L +: nx_cfg::VEC2_ZA_W] : head[nx_cfg::VEC_ZA_L +: nx_cfg::VEC_ZA_W];
+  assign h_zb = head[nx_cfg::VEC2_ZB_L +: nx_cfg::VEC2_ZB_W];
+  assign h_zp = h_two ? head[nx_cfg::VEC2_ZP_L +: nx_cfg::VEC2_ZP_W] : head[nx_cfg::VEC_ZP_L +: nx_cfg::VEC_ZP_W];
+  assign h_lo = h_two ? head[nx_cfg::VEC2_LO_L +: nx_cfg::VEC2_LO_W] : head[nx_cfg::VEC_LO_L +: nx_cfg::VEC_LO_W];
+  assign h_hi = h_two ? head[nx_cfg::VEC2_HI_L +: nx_cfg::VEC2_HI_W] : head[nx_cfg::VEC_HI_L +: nx_cfg::VEC_HI_W];
+  assign h_ma = h_two ? 31'(head[nx_cfg::VEC2_MA_L +: nx_cfg::VEC2_MA_W]) : head[nx_cfg::VEC_MA_L +: nx_cfg::VEC_MA_W];
+  assign h_mb = head[nx_cfg::VEC2_MB_L +: nx_cfg::VEC2_MB_W];
+  assign h_sh = h_two ? head[nx_cfg::VEC2_SH_L +: nx_cfg::VEC2_SH_W] : head[nx_cfg::VEC_SH_L +: nx_cfg::VEC_SH_W];
+  logic unused;
+  assign unused = &{1'b0, head};
+  // ---- check
+  logic [26:0] e_a1, e_a2, e_a3, e_a4, e_b1, e_b2, e_d1, e_d2, top_a, top_b, top_d;
+  always_ff @(posedge clk)
+    if (look) begin
+      e_a1 <= (27'(h_ow) - 27'd1)*27'(h_sow);
+      e_a2 <= (27'(h_oh) - 27'd1)*27'(h_soh);
+      e_a3 <= (27'(h_kw) - 27'd1)*27'(h_skw);
+      e_a4 <= (27'(h_kh) - 27'd1)*27'(h_skh);
+      e_b1 <= (27'(h_ow) - 27'd1)*27'(h_bow);
+      e_b2 <= (27'(h_oh) - 27'd1)*27'(h_boh);
+      e_d1 <= (27'(h_ow) - 27'd1)*27'(h_dow);
+      e_d2 <= (27'(h_oh) - 27'd1)*27'(h_doh);
+      top_a <= 27'(h_a) + e_a1 + e_a2 + e_a3 + e_a4;
+      top_b <= 27'(h_b) + e_b1 + e_b2;
+      top_d <= 27'(h_d) + e_d1 + e_d2;
+    end
+  localparam logic [26:0] ACC_N = 27'(nx_cfg::ACC_W), IN_N = 27'(nx_cfg::IN_W), OUT_N = 27'(nx_cfg::OUT_W);
+  logic illegal, oob;
+  assign illegal = h_two ? h_a_in && h_b_in : 32'(h_src) > nx_cfg::VEC_A_E_OUT;
+  assign oob = top_a >= (h_acc ? ACC_N : h_a_in ? IN_N : OUT_N) || (h_two && top_b >= (h_b_in ? IN_N : OUT_N))
+            || top_d >= (h_d_in ? IN_N : OUT_N) || (h_lane && 32'(h_p) + PAR_N > nx_cfg::PAR_W)
+            || (h_lut && 32'(h_slot) >= nx_cfg::SLOTS);
+  assign bad = illegal ? 3'(nx_cfg::FAULT_ILLEGAL) : oob ? 3'(nx_cfg::FAULT_OOB) : '0;
+  // ---- the running instruction
+  logic run, two, lane, red_max, lut, mul, from_acc, a_in, b_in, d_in;
+  logic [7:0] slot, za, zb, zp, lo, hi;
+  logic [11:0] n_ow, n_oh;
+  logic [5:0] n_kw, n_kh, sh;
+  logic [13:0] s_ow, s_oh, s_kw, s_kh, s_bow, s_boh, s_dow, s_doh;
+  logic [30:0] ma;
+  logic [23:0] mb;
+  assign ready = !run;
+  assign busy = run;
+  always_ff @(posedge clk)
+    if (rst) run <= 1'b0;
+    else if (start) begin
+      run <= 1'b1;
+      two <= h_two;
+      lane <= h_lane;
+      red_max <= h_max;
+      lut <= h_lut;
+      mul <= h_mul;
+      from_acc <= h_acc;
+      a_in <= h_a_in;
+      b_in <= h_b_in;
+      d_in <= h_d_in;
+      slot <= h_slot;
+      za <= h_za;
+      zb <= h_zb;
+      zp <= h_zp;
+      lo <= h_lo;
+      hi <= h_hi;
+      n_ow <= h_ow;
+      n_oh <= h_oh;
+      n_kw <= h_kw;
+      n_kh <= h_kh;
+      sh <= h_sh;
+      s_ow <= h_sow;
+      s_oh <= h_soh;
+      s_kw <= h_skw;
+      s_kh <= h_skh;
+      s_bow <= h_bow;
+      s_boh <= h_boh;
+      s_dow <= h_dow;
+      s_doh <= h_doh;
+      ma <= h_ma;
+      mb <= h_mb;
+    end else if (retire) run <= 1'b0;
+  // ---- parameters of the lanes
+  logic par_run, par_v;
+  logic [3:0] par_at;
+  logic [9:0] par_ptr;
+  logic [PAR_N*C*8-1:0] par;           // shift, multiplier, bias of every lane, last word on top
+  assign par_re = par_run;
+  assign par_ra = par_ptr;
+  always_ff @(posedge clk) begin
+    par_v <= par_run;
+    if (rst) par_run <= 1'b0;
+    else if (start) begin
+      par_run <= h_lane;
+      par_ptr <= h_p;
+      par_at <= '0;
+    end else if (par_run) begin
+      par_ptr <= par_ptr + 1'b1;
+      par_at <= par_at + 1'b1;
+      if (par_at == 4'(PAR_N - 1)) par_run <= 1'b0;
+    end
+    if (par_v) par <= {par_q, par[PAR_N*C*8-1:C*8]};
+  end
+  // ---- walker
+  logic v0, walked, last_kw, last_k, last_ow, last_o;
+  logic [5:0] kw, kh;
+  logic [11:0] ow, oh;
+  logic [13:0] a_oh, a_ow, a_kh, a_kw, b_oh, b_ow;
+  assign last_kw = kw + 1'b1 == n_kw;
+  assign last_k = last_kw && kh + 1'b1 == n_kh;
+  assign last_ow = ow + 1'b1 == n_ow;
+  assign last_o = last_ow && oh + 1'b1 == n_oh;
+  assign v0 = run && !walked && !par_run && !par_v;
+  assign step = !stall && !halt && !conflict;
+  assign acc_want = v0 && from_acc;
+  assign in_want = v0 && (a_in || b_in);
+  assign out0_want = v0 && !from_acc && !a_in;
+  assign out1_want = v0 && two && !b_in;
+  assign a_ra = a_kw;
+  assign b_ra = b_ow;
+  always_ff @(posedge clk)
+    if (start) begin
+      walked <= 1'b0;
+      kw <= '0;
+      kh <= '0;
+      ow <= '0;
+      oh <= '0;
+      a_oh <= h_a;
+      a_ow <= h_a;
+      a_kh <= h_a;
+      a_kw <= h_a;
+      b_oh <= h_b;
+      b_ow <= h_b;
+    end else if (v0 && step) begin
+      kw <= kw + 1'b1;
+      a_kw <= a_kw + s_kw;
+      if (last_kw) begin
+        kw <= '0;
+        kh <= kh + 1'b1;
+        a_kh <= a_kh + s_kh;
+        a_kw <= a_kh + s_kh;
+      end
+      if (last_k) begin
+        kh <= '0;
+        ow <= ow + 1'b1;
+        a_ow <= a_ow + s_ow;
+        a_kh <= a_ow + s_ow;
+        a_kw <= a_ow + s_ow;
+        b_ow <= b_ow + s_bow;
+        if (last_ow) begin
+          ow <= '0;
+          oh <= oh + 1'b1;
+          a_oh <= a_oh + s_oh;
+          a_ow <= a_oh + s_oh;
+          a_kh <= a_oh + s_oh;
+          a_kw <= a_oh + s_oh;
+          b_oh <= b_oh + s_boh;
+          b_ow <= b_oh + s_boh;
+        end
+        if (last_o) walked <= 1'b1;
+      end
+    end
+  // ---- pipeline
+  logic v1, v2, v3, v4, v5, v6, first1, last1, fresh;
+  always_ff @(posedge clk) begin
+    fresh <= v0 && step;
+    if (rst || start) begin
+      v1 <= 1'b0;
+      v2 <= 1'b0;
+      v3 <= 1'b0;
+      v4 <= 1'b0;
+      v5 <= 1'b0;
+      v6 <= 1'b0;
+    end else if (step) begin
+      v1 <= v0;
+      first1 <= kw == '0 && kh == '0;
+      last1 <= last_k;
+      v2 <= v1 && last1;
+      v3 <= v2;
+      v4 <= v3;
+      v5 <= v4;
+      v6 <= v5;
+    end
+  end
+  logic [C*32-1:0] a_now, a_word;
+  logic [C*8-1:0] a8, b_word;
+  assign a8 = a_in ? in_q : out0_q;
+  for (genvar c = 0; c < C; c++) begin : g_a
+    assign a_now[c*32 +: 32] = from_acc ? acc_q[c*32 +: 32] : 32'(signed'(a8[c*8 +: 8]));
+  end
+  nx_hold #(.W(C*32)) hold_a (.clk, .fresh, .q(a_now), .d(a_word));
+  nx_hold #(.W(C*8)) hold_b (.clk, .fresh, .q(b_in ? in_q : out1_q), .d(b_word));
+  for (genvar c = 0; c < C; c++) begin : g_lane
+    logic [31:0] p_mul;
+    assign p_mul = par[C*32 + c*32 +: 32];
+    nx_vlane lane_i (.clk, .step, .v1, .first(first1), .last(last1), .red_max, .a(a_word[c*32 +: 32]), .b(b_word[c*8 +: 8]),
+        .za, .zb, .v2, .two, .mul, .lane, .bias(par[c*32 +: 32]), .p_mul(p_mul[30:0]), .ma, .mb, .v3,
+        .p_sh(par[2*C*32 + c*8 +: 6]), .sh, .v4, .zp, .lo, .hi, .v5, .lut, .slot, .t_we, .t_wa, .t_wd, .y(wd[c*8 +: 8]));
+    logic unused_par;
+    assign unused_par = &{1'b0, p_mul[31], par[2*C*32 + c*8 + 6 +: 2]};
+  end
+  // ---- write
+  logic [11:0] w_ow, w_oh;
+  logic [13:0] d_oh, d_ow;
+  logic we;
+  assign wr_want = v6;
+  assign wr_in = d_in;
+  assign wa = d_ow;
+  assign we = v6 && step;
+  assign retire = we && w_ow + 1'b1 == n_ow && w_oh + 1'b1 == n_oh;
+  always_ff @(posedge clk)
+    if (start) begin
+      w_ow <= '0;
+      w_oh <= '0;
+      d_oh <= h_d;
+      d_ow <= h_d;
+    end else if (we) begin
+      w_ow <= w_ow + 1'b1;
+      d_ow <= d_ow + s_dow;
+      if (w_ow + 1'b1 == n_ow) begin
+        w_ow <= '0;
+        w_oh <= w_oh + 1'b1;
+        d_oh <= d_oh + s_doh;
+        d_ow <= d_oh + s_doh;
+      end
+    end
+endmodule

@@ -1,0 +1,60 @@
+// The write half of the AXI4 master. Address and data channels are registers. When the core stops (`flush`), the beats
+// that are owed go out without a strobe.
+module nx_wr (
+    input  logic clk, rst, flush,
+    input  logic a_v, input logic [39:0] a_addr, input logic [7:0] a_len, output logic a_ack,
+    input  logic d_v, input logic [nx_cfg::AXI_B*8-1:0] d, output logic d_ack,
+    output logic idle, b_done, error,
+    output logic awvalid, input logic awready, output logic [39:0] awaddr, output logic [7:0] awlen,
+    output logic wvalid, input logic wready, output logic [nx_cfg::AXI_B*8-1:0] wdata, output logic [nx_cfg::AXI_B-1:0] wstrb,
+    output logic wlast, input logic bvalid, output logic bready, input logic [1:0] bresp);
+  logic [7:0] len, at;
+  logic l_empty, l_full, beat, last;
+  logic [5:0] open;
+  // a burst's data may go out from the cycle after its address is in the register
+  nx_fifo #(.D(4), .W(8)) lens (.clk, .rst, .push(a_ack), .d(a_len), .pop(beat && last), .q(len), .empty(l_empty),
+      .full(l_full));
+  assign a_ack = a_v && (!awvalid || awready) && !l_full && open != 6'd32 && !flush;
+  assign last = at == len;
+  assign beat = !l_empty && (d_v || flush) && (!wvalid || wready);
+  assign d_ack = beat && d_v;
+  assign bready = 1'b1;
+  assign b_done = bvalid;
+  assign error = bvalid && bresp != '0;
+  assign idle = !awvalid && !wvalid && l_empty && open == '0;
+  always_ff @(posedge clk)
+    if (rst) begin
+      awvalid <= 1'b0;
+      awaddr <= '0;
+      awlen <= '0;
+      wvalid <= 1'b0;
+      wdata <= '0;
+      wstrb <= '0;
+      wlast <= 1'b0;
+      at <= '0;
+      open <= '0;
+    end else begin
+      if (a_ack) begin
+        awvalid <= 1'b1;
+        awaddr <= a_addr;
+        awlen <= a_len;
+      end else if (awready) awvalid <= 1'b0;
+      if (beat) begin
+        wvalid <= 1'b1;
+        wdata <= d;
+        wstrb <= {nx_cfg::AXI_B{d_v && !flush}};
+        wlast <= last;
+        at <= last ? '0 : at + 1'b1;
+      end else if (wready) wvalid <= 1'b0;
+      open <= open + 6'(a_ack) - 6'(bvalid);
+    end
+`ifndef SYNTHESIS
+  a_stable: assert property (@(posedge clk) disable iff (rst)
+      awvalid && !awready |=> awvalid && $stable(awaddr) && $stable(awlen));
+  a_wstable: assert property (@(posedge clk) disable iff (rst)
+      wvalid && !wready |=> wvalid && $stable(wdata) && $stable(wlast) && $stable(wstrb));
+  a_4k: assert property (@(posedge clk) disable iff (rst)
+      !(awvalid && 32'(awaddr[11:0]) + (32'(awlen) + 1)*nx_cfg::AXI_B > 4096));
+  a_expected: assert property (@(posedge clk) disable iff (rst) !(bvalid && open == '0));
+`endif
+endmodule
