@@ -42,7 +42,9 @@ struct Operand {
 
 namespace detail {
 struct RecordAst;
-}
+struct DefTable;
+struct RecordSetBuilder;
+}  // namespace detail
 
 // What a caller needs to know of a record without instantiating it.
 struct OperandInfo {
@@ -76,9 +78,9 @@ class Record {
 
 class RecordSet {
  public:
-  // The records compiled into the library from core/ops/*.ops. Parsed once; an error in them is a build-time test
-  // failure.
+  // The records compiled into the library from core/ops/*.ops. Parsed once.
   static const RecordSet& builtin();
+  static const Error& builtin_errors();  // empty, or the unit tests fail
   // Parses records and defs. `base` provides defs the text may use.
   static Result<RecordSet> parse(std::string_view text, const std::string& file, const RecordSet* base = nullptr);
 
@@ -92,7 +94,8 @@ class RecordSet {
 
  private:
   std::map<std::string, Record, std::less<>> records_;
-  std::shared_ptr<const void> defs_;
+  std::shared_ptr<const detail::DefTable> defs_;
+  friend struct detail::RecordSetBuilder;
 };
 
 // Result types of an instantiated kernel, in order.
