@@ -140,6 +140,7 @@ class Lowering {
       for (const Stmt& b : s.body) c.body.push_back(stmt(b));
       return c;
     }
+    c.id = next_id_++;
     c.tensor = s.tensor;
     for (const Val& i : s.indices) c.indices.push_back(value(*i));
     c.value = value(*s.value);
@@ -150,6 +151,7 @@ class Lowering {
   std::set<int> bound_;
   std::vector<bool> viewed_;
   bool valid_ = true;
+  int next_id_ = 0;
 };
 
 }  // namespace

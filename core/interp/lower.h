@@ -93,6 +93,7 @@ struct Node {
 
 struct StmtCode {
   const Stmt* source = nullptr;  // for messages
+  int id = -1;                   // assigns, in order
   std::vector<LoopCode> loops;
   int tensor = -1;
   std::vector<Node> indices;
