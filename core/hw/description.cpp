@@ -1,0 +1,56 @@
+#include "dlc/hw/description.h"
+
+#include <fmt/format.h>
+
+namespace dlc {
+
+namespace {
+template <class List>
+int index_of(const List& list, std::string_view name) {
+  for (size_t i = 0; i < list.size(); ++i)
+    if (list[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+}  // namespace
+
+const HwEnumerator* HwField::find(std::string_view enumerator) const {
+  for (const HwEnumerator& e : enumerators)
+    if (e.name == enumerator) return &e;
+  return nullptr;
+}
+
+const HwEnumerator* HwField::find(int64_t value) const {
+  for (const HwEnumerator& e : enumerators)
+    if (e.value == value) return &e;
+  return nullptr;
+}
+
+int HwInsn::field(std::string_view field_name) const { return index_of(fields, field_name); }
+
+int HwIsa::find(std::string_view name) const { return index_of(insns, name); }
+
+int HwIsa::find_opcode(int64_t opcode) const {
+  for (size_t i = 0; i < insns.size(); ++i)
+    if (insns[i].opcode == opcode) return static_cast<int>(i);
+  return -1;
+}
+
+std::optional<int64_t> HwDescription::param(std::string_view param_name) const {
+  const int i = index_of(params, param_name);
+  return i < 0 ? std::nullopt : std::optional<int64_t>(params[static_cast<size_t>(i)].value);
+}
+int HwDescription::find_state(std::string_view n) const { return index_of(state, n); }
+int HwDescription::find_space(std::string_view n) const { return index_of(spaces, n); }
+int HwDescription::find_queue(std::string_view n) const { return index_of(queues, n); }
+int HwDescription::find_csr(std::string_view n) const { return index_of(csr, n); }
+int HwDescription::find_memory(std::string_view n) const { return index_of(memories, n); }
+int HwDescription::find_unit(std::string_view n) const { return index_of(units, n); }
+
+std::optional<int64_t> HwDescription::fault_code(std::string_view cause) const {
+  const int i = index_of(faults, cause);
+  return i < 0 ? std::nullopt : std::optional<int64_t>(faults[static_cast<size_t>(i)].code);
+}
+
+std::string hash_text(uint64_t hash) { return fmt::format("0x{:016x}", hash); }
+
+}  // namespace dlc

@@ -1,0 +1,241 @@
+// From a `--hw` argument or a text to a description: `like:`, the order of the sections, the hashes.
+#include "dlc/hw/load.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/hw/quantity.h"
+#include "core/hw/reader.h"
+
+namespace dlc {
+
+namespace {
+
+constexpr int kMaxLikeDepth = 8;
+
+const std::vector<std::string> kArchSections = {"params", "state", "def", "isa", "queues", "sync", "faults", "csr"};
+
+Result<std::string> read_file(const std::string& path) {
+  std::error_code ec;
+  const auto size = std::filesystem::file_size(path, ec);
+  if (ec) return fail({path, 0, 0, {}}, "cannot read the file: " + ec.message());
+  if (size > yaml::kMaxBytes) return fail({path, 0, 0, {}}, "the file is larger than 4 MiB");
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) return fail({path, 0, 0, {}}, "cannot read the file");
+  return std::move(text).str();
+}
+
+// The tree of the text, laid on the file that its `like:` names.
+Result<yaml::Ptr> load_tree(std::string_view text, const std::string& file, int depth) {
+  DLC_TRY(const yaml::Ptr tree, yaml::parse(text, file));
+  if (tree->kind != yaml::Kind::map) return fail(tree->loc(), "a hardware description is a map");
+  const yaml::Entry* like = tree->find("like");
+  if (!like) return tree;
+  if (like->value->kind != yaml::Kind::scalar) return fail(like->value->loc(), "'like' names one file");
+  if (depth >= kMaxLikeDepth)
+    return fail(like->loc(), "'like' goes through more than " + std::to_string(kMaxLikeDepth) + " files");
+  const auto path = std::filesystem::path(file).parent_path() / like->value->text;
+  auto base_text = read_file(path.string());
+  if (!base_text)
+    return fail(like->value->loc(), "'like: " + like->value->text + "': " + std::string(base_text.error().message()));
+  DLC_TRY(const yaml::Ptr base, load_tree(*base_text, path.string(), depth + 1));
+  return yaml::merge(base, tree);
+}
+
+void read_clock(ReadContext& cx, const yaml::Node& n) {
+  if (n.kind == yaml::Kind::scalar) {
+    cx.hw.clocks["base"] = cx.take(parse_frequency(cx.text(n), n.loc()));
+    return;
+  }
+  MapReader m(cx, n, "'clock'");
+  for (const auto& e : m.entries()) cx.hw.clocks[e.key] = cx.take(parse_frequency(cx.text(*e.value), e.value->loc()));
+}
+
+void read_limits(ReadContext& cx, const yaml::Node& n) {
+  MapReader m(cx, n, "'limits'");
+  for (const auto& e : m.entries()) cx.hw.limits[e.key] = m.integer(e.key, 0, int64_t{1} << 40, 0);
+}
+
+// Sections in the order in which one needs another.
+void read_sections(ReadContext& cx, const yaml::Node& root, const HwOverrides& overrides) {
+  MapReader m(cx, root, "the description");
+  HwDescription& hw = cx.hw;
+  if (m.need("dlc_hw")) m.integer("dlc_hw", 1, 1, 1);
+  if (const auto* n = m.need("name")) hw.name = cx.name(*n);
+  m.find("like");
+  hw.family = m.word("family", {"queue_machine/1"});
+  hw.plugin = m.text("plugin");
+  hw.doc = m.text("doc");
+  const yaml::Node* params = m.find("params");
+  if (params) read_params(cx, *params, overrides);
+  if (!params && !overrides.empty())
+    cx.error(root.loc(), "there is no param '" + overrides.begin()->first + "' to override; the file has none");
+  if (const auto* n = m.find("clock")) read_clock(cx, *n);
+  const std::pair<std::string_view, void (*)(ReadContext&, const yaml::Node&)> sections[] = {
+      {"state", read_state},       {"def", read_defs},      {"queues", read_queues}, {"isa", read_isa},
+      {"sync", read_sync},         {"faults", read_faults}, {"csr", read_csr},       {"scopes", read_scopes},
+      {"memories", read_memories}, {"links", read_links},   {"units", read_units},   {"limits", read_limits},
+      {"ops", read_ops},           {"cost", read_cost},     {"rtl", read_rtl},       {"sim", read_sim}};
+  for (const auto& [key, read] : sections)
+    if (const auto* n = m.find(key)) read(cx, *n);
+  hw.recipes = m.text("recipes");
+  hw.probe = m.text_map("probe");
+  if (const auto* n = m.find("host")) {
+    MapReader h(cx, *n, "'host'");
+    if (h.need("hw")) hw.host = h.text("hw");
+    h.done();
+  }
+  m.done();
+}
+
+// Canonical text: params as values, keys sorted, `doc` left out, blanks folded.
+void canonical(ReadContext& cx, const yaml::Node& n, std::string& out) {
+  switch (n.kind) {
+    case yaml::Kind::null:
+      out += "~";
+      return;
+    case yaml::Kind::scalar: {
+      const std::string t = cx.text(n);
+      out += '"';
+      for (size_t i = 0; i < t.size(); ++i) {
+        const bool blank = t[i] == ' ' || t[i] == '\n' || t[i] == '\t';
+        if (!blank) out += t[i];
+        if (blank && !out.ends_with(' ')) out += ' ';
+      }
+      out += '"';
+      return;
+    }
+    case yaml::Kind::sequence:
+      out += "[";
+      for (const auto& item : n.items) {
+        canonical(cx, *item, out);
+        out += ",";
+      }
+      out += "]";
+      return;
+    case yaml::Kind::map: {
+      std::vector<const yaml::Entry*> entries;
+      for (const auto& e : n.entries)
+        if (e.key != "doc") entries.push_back(&e);
+      std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->key < b->key; });
+      out += "{";
+      for (const auto* e : entries) {
+        out += e->key + ":";
+        canonical(cx, *e->value, out);
+        out += ",";
+      }
+      out += "}";
+      return;
+    }
+  }
+}
+
+uint64_t hash_sections(ReadContext& cx, const yaml::Node& root, bool everything) {
+  std::string text = "dlc_hw 1\n";
+  for (const HwParam& p : cx.hw.params) text += p.name + "=" + std::to_string(p.value) + "\n";
+  for (const yaml::Entry& e : root.entries) {
+    const bool arch = std::find(kArchSections.begin(), kArchSections.end(), e.key) != kArchSections.end();
+    if (e.key == "params" || (!everything && !arch)) continue;
+    text += e.key + "=";
+    canonical(cx, *e.value, text);
+    text += "\n";
+  }
+  return XXH3_64bits(text.data(), text.size());
+}
+
+}  // namespace
+
+yaml::Ptr resolve_siblings(ReadContext& cx, const yaml::Node& n, int depth) {
+  auto out = std::make_shared<yaml::Node>(n);
+  bool again = false;
+  for (yaml::Entry& e : out->entries) {
+    const yaml::Entry* like = e.value->find("like");
+    if (!like) continue;
+    const std::string base_name = cx.text(*like->value);
+    const yaml::Entry* base = n.find(base_name);
+    if (!base || base_name == e.key || depth >= kMaxLikeDepth) {
+      std::vector<std::string> names;
+      for (const auto& s : n.entries) names.push_back(s.key);
+      cx.error(
+          like->value->loc(),
+          base ? "'like: " + base_name + "' goes in a circle" : "'like: " + base_name + "' names no entry beside it",
+          base ? "" : did_you_mean(base_name, names));
+      continue;
+    }
+    auto own = std::make_shared<yaml::Node>(*e.value);
+    std::erase_if(own->entries, [](const yaml::Entry& x) { return x.key == "like"; });
+    e.value = yaml::merge(base->value, own);
+    again = again || e.value->find("like") != nullptr;
+  }
+  return again ? resolve_siblings(cx, *out, depth + 1) : out;
+}
+
+Result<HwDescription> parse_hw(std::string_view text, const std::string& file, const HwOverrides& overrides) {
+  DLC_TRY(const yaml::Ptr root, load_tree(text, file, 0));
+  HwDescription hw;
+  hw.file = file;
+  ReadContext cx(hw);
+  read_sections(cx, *root, overrides);
+  if (cx.errors.empty()) check_references(cx);
+  if (cx.errors.empty()) build_forms(cx);
+  if (cx.errors.empty()) {
+    hw.arch_hash = hash_sections(cx, *root, false);
+    hw.full_hash = hash_sections(cx, *root, true);
+  }
+  if (!cx.errors.empty()) return std::unexpected(std::move(cx.errors));
+  return hw;
+}
+
+Result<HwArgument> parse_hw_argument(std::string_view text) {
+  HwArgument out;
+  std::istringstream in{std::string(text)};
+  std::string part;
+  while (std::getline(in, part, ',')) {
+    const size_t equals = part.find('=');
+    if (equals == std::string::npos && out.name.empty()) {
+      out.name = part;
+      continue;
+    }
+    if (equals == std::string::npos || equals == 0 || out.name.empty())
+      return fail({}, "--hw: '" + part + "' is not of the form NAME=VALUE", "--hw=asic.yaml,R=8,C=8");
+    const std::string key = part.substr(0, equals), value = part.substr(equals + 1);
+    if (out.name == "native") {
+      if (key != "max") return fail({}, "--hw=native takes max=v1 .. v4, not '" + key + "'");
+      out.max = value;
+      continue;
+    }
+    DLC_TRY(const int64_t v, parse_integer(value, Loc{"--hw", 0, 0, {}}));
+    if (!out.params.emplace(key, v).second) return fail({}, "--hw: param '" + key + "' is given twice");
+  }
+  if (out.name.empty()) return fail({}, "--hw: a file name or 'native' is wanted", "--hw=asic.yaml,R=8,C=8");
+  return out;
+}
+
+Result<HwDescription> load_hw(std::string_view argument, const HwLoadOptions& options) {
+  DLC_TRY(const HwArgument arg, parse_hw_argument(argument));
+  if (arg.name == "native") {
+    DLC_TRY(const std::string text, native_yaml(arg.max));
+    return parse_hw(text, "native");
+  }
+  std::vector<std::string> tried = {arg.name};
+  for (const std::string& folder : options.search)
+    for (const char* suffix : {"", ".yaml"}) tried.push_back(folder + "/" + arg.name + suffix);
+  std::string list;
+  for (const std::string& path : tried) {
+    std::error_code ec;
+    if (std::filesystem::is_regular_file(path, ec)) {
+      DLC_TRY(const std::string text, read_file(path));
+      return parse_hw(text, path, arg.params);
+    }
+    list += (list.empty() ? "" : ", ") + path;
+  }
+  return fail({}, "no hardware description '" + arg.name + "'", "looked for " + list);
+}
+
+}  // namespace dlc

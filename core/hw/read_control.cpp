@@ -1,0 +1,184 @@
+// `queues`, `sync`, `faults`, `csr`, and what must agree between the sections.
+#include <algorithm>
+
+#include "core/hw/quantity.h"
+#include "core/hw/reader.h"
+
+namespace dlc {
+
+void read_queues(ReadContext& cx, const yaml::Node& n) {
+  MapReader m(cx, n, "'queues'");
+  for (const auto& e : m.entries()) {
+    cx.valid_name(e.key, e.loc());
+    MapReader q(cx, *e.value, "queue '" + e.key + "'");
+    cx.hw.queues.push_back({e.key, q.integer("depth", 1, 65536, 1)});
+    q.word("order", {"in"});
+    q.done();
+  }
+}
+
+void read_sync(ReadContext& cx, const yaml::Node& n) {
+  MapReader m(cx, n, "'sync'");
+  HwSync s;
+  m.word("model", {"semaphores"});
+  if (const auto* o = m.need("object")) {
+    const std::string name = cx.text(*o);
+    s.object = cx.hw.find_state(name);
+    if (s.object < 0 || cx.hw.state[static_cast<size_t>(s.object)].kind != HwState::Kind::counter)
+      cx.error(o->loc(), "'" + name + "' is not a counter in 'state'");
+  }
+  const auto mask = [&](const yaml::Node* f) {
+    const std::string name = f ? cx.text(*f) : "";
+    const auto& common = cx.hw.isa.common;
+    const auto it = std::find_if(common.begin(), common.end(), [&](const HwField& c) { return c.name == name; });
+    if (f && it == common.end()) cx.error(f->loc(), "'" + name + "' is not a common field of 'isa'");
+    if (it != common.end() && s.object >= 0 && it->width != cx.hw.state[static_cast<size_t>(s.object)].words)
+      cx.error(f->loc(), "field '" + name + "' has " + std::to_string(it->width) + " bits for " +
+                             std::to_string(cx.hw.state[static_cast<size_t>(s.object)].words) + " semaphores");
+    return name;
+  };
+  if (const auto* w = m.need("wait")) {
+    MapReader wm(cx, *w, "'wait'");
+    s.wait_field = mask(wm.need("field"));
+    wm.word("at", {"start"});
+    s.need = wm.integer("need", 1, 1, 1);
+    s.take = wm.integer("take", 1, 1, 1);
+    wm.done();
+  }
+  if (const auto* g = m.need("signal")) {
+    MapReader gm(cx, *g, "'signal'");
+    s.signal_field = mask(gm.need("field"));
+    gm.word("at", {"retire"});
+    s.give = gm.integer("give", 1, 1, 1);
+    gm.done();
+  }
+  s.visible = m.text_map("visible");
+  m.done();
+  cx.hw.sync = std::move(s);
+}
+
+void read_faults(ReadContext& cx, const yaml::Node& n) {
+  MapReader m(cx, n, "'faults'");
+  if (const auto* c = m.need("causes")) {
+    MapReader cm(cx, *c, "'causes'");
+    for (const auto& e : cm.entries()) {
+      cx.valid_name(e.key, e.loc());
+      const HwFault f{e.key, cm.integer(e.key, 1, 255, 1)};
+      for (const HwFault& old : cx.hw.faults)
+        if (old.code == f.code)
+          cx.error(e.loc(), "causes '" + old.name + "' and '" + f.name + "' both have code " + std::to_string(f.code));
+      cx.hw.faults.push_back(f);
+    }
+  }
+  cx.hw.fault_effect = m.text("effect");
+  m.done();
+}
+
+namespace {
+
+const std::vector<std::string> kAccess = {"ro", "rw", "w1", "w1c"};
+
+void read_flags(ReadContext& cx, const yaml::Node& n, HwCsr& r) {
+  MapReader m(cx, n, "bits of csr '" + r.name + "'");
+  int next = 0;
+  for (const auto& e : m.entries()) {
+    HwCsrBits b{e.key, next, 1, "rw"};
+    cx.valid_name(e.key, e.loc());
+    if (e.value->kind == yaml::Kind::map) {
+      MapReader bm(cx, *e.value, "bit '" + e.key + "' of csr '" + r.name + "'");
+      b.at = static_cast<int>(bm.integer("at", 0, 63, next));
+      b.width = static_cast<int>(bm.integer("w", 1, 64, 1));
+      b.access = bm.word("access", kAccess, "rw");
+      bm.done();
+    } else {
+      b.access = m.word(e.key, kAccess);
+    }
+    next = b.at + b.width;
+    if (next > r.bits)
+      cx.error(e.loc(),
+               "bit '" + b.name + "' of csr '" + r.name + "' is beyond its " + std::to_string(r.bits) + " bits");
+    for (const HwCsrBits& o : r.flags)
+      if (b.at < o.at + o.width && o.at < b.at + b.width)
+        cx.error(e.loc(), "bits '" + o.name + "' and '" + b.name + "' of csr '" + r.name + "' overlap");
+    r.flags.push_back(std::move(b));
+  }
+}
+
+}  // namespace
+
+void read_csr(ReadContext& cx, const yaml::Node& n) {
+  MapReader m(cx, n, "'csr'");
+  for (const auto& e : m.entries()) {
+    HwCsr r;
+    r.name = e.key;
+    r.loc = e.loc();
+    cx.valid_name(e.key, e.loc());
+    MapReader rm(cx, *e.value, "csr '" + e.key + "'");
+    if (rm.need("at")) r.at = rm.integer("at", 0, 1 << 20, 0);
+    r.bits = static_cast<int>(rm.integer("w", 32, 64, 32));
+    r.count = rm.integer("n", 1, 4096, 1);
+    r.access = rm.word("access", kAccess, "rw");
+    r.value = rm.word("ro", {"arch_hash"});
+    if (!r.value.empty()) r.access = "ro";
+    r.names = rm.texts("names");
+    if (const auto* bits = rm.find("bits")) read_flags(cx, *bits, r);
+    rm.done();
+    if (r.bits != 32 && r.bits != 64)
+      cx.error(r.loc, "csr '" + r.name + "' has " + std::to_string(r.bits) + " bits, not 32 or 64");
+    if (r.at % 4 != 0) cx.error(r.loc, "csr '" + r.name + "' is not at a multiple of 4");
+    if (!r.names.empty() && static_cast<int64_t>(r.names.size()) != r.count)
+      cx.error(r.loc, "csr '" + r.name + "' has n = " + std::to_string(r.count) + " and " +
+                          std::to_string(r.names.size()) + " names");
+    const int64_t end = r.at + r.count * r.bits / 8;
+    for (const HwCsr& o : cx.hw.csr)
+      if (r.at < o.at + o.count * o.bits / 8 && o.at < end)
+        cx.error(r.loc, "csr '" + o.name + "' and csr '" + r.name + "' overlap");
+    cx.hw.csr.push_back(std::move(r));
+  }
+}
+
+void check_references(ReadContext& cx) {
+  for (const HwState& s : cx.hw.state) {
+    for (const HwPort& p : s.ports)
+      for (const std::string& client : p.clients)
+        if (cx.hw.find_queue(client) < 0)
+          cx.error(s.loc,
+                   "port '" + p.name + "' of '" + s.name + "' names the client '" + client + "', which is not a queue");
+    static constexpr std::string_view kStall = "stall ";
+    const bool stall = s.conflict.starts_with(kStall);
+    if (stall && cx.hw.find_queue(s.conflict.substr(kStall.size())) < 0)
+      cx.error(s.loc, "'conflict' of '" + s.name + "' stalls '" + s.conflict.substr(kStall.size()) +
+                          "', which is not a queue");
+    if (!stall && !s.conflict.empty() && s.conflict != "error")
+      cx.error(s.loc, "'conflict' of '" + s.name + "' is neither \"stall QUEUE\" nor error");
+    if (s.base.starts_with("csr.") && cx.hw.find_csr(s.base.substr(4)) < 0)
+      cx.error(s.loc,
+               "'base' of '" + s.name + "' names the register '" + s.base.substr(4) + "', which csr does not have");
+  }
+  std::vector<std::string> memories, scopes;
+  for (const HwMemory& x : cx.hw.memories) memories.push_back(x.name);
+  for (const HwScope& x : cx.hw.scopes) scopes.push_back(x.name);
+  const auto known = [&](const std::vector<std::string>& all, const std::string& name, const char* what,
+                         const Loc& loc) {
+    if (std::find(all.begin(), all.end(), name) == all.end())
+      cx.error(loc, "there is no " + std::string(what) + " '" + name + "'", did_you_mean(name, all));
+  };
+  for (const HwMemory& x : cx.hw.memories) known(scopes, x.scope, "scope", x.loc);
+  for (const HwLink& x : cx.hw.links) {
+    known(memories, x.from, "memory", x.loc);
+    known(memories, x.to, "memory", x.loc);
+  }
+  for (const HwUnit& x : cx.hw.units) {
+    known(scopes, x.scope, "scope", x.loc);
+    for (const auto& o : x.operands)
+      for (const auto& in : o.in) known(memories, in, "memory", x.loc);
+    if (!x.clock.empty() && !cx.hw.clocks.contains(x.clock))
+      cx.error(x.loc, "unit '" + x.name + "' runs at the clock '" + x.clock + "', which 'clock' does not have");
+  }
+  std::vector<std::string> units;
+  for (const HwUnit& x : cx.hw.units) units.push_back(x.name);
+  for (const HwOpRule& r : cx.hw.ops)
+    if (!r.unit.empty()) known(units, r.unit, "unit", r.loc);
+}
+
+}  // namespace dlc

@@ -1,0 +1,122 @@
+// `def`: bit-exact functions. The text is handed to the op language; the examples are evaluated here.
+#include "core/hw/def_eval.h"
+#include "core/hw/quantity.h"
+#include "core/hw/reader.h"
+
+namespace dlc {
+
+namespace {
+
+std::string trimmed(std::string s) {
+  while (!s.empty() && s.back() == ' ') s.pop_back();
+  size_t i = 0;
+  while (i < s.size() && s[i] == ' ') ++i;
+  return s.substr(i);
+}
+
+// "(x: s64, s: u6) -> s64 = body"
+bool read_signature(ReadContext& cx, const std::string& text, const Loc& loc, HwDef& d) {
+  const size_t close = text.find(')');
+  const size_t arrow = text.find("->", close == std::string::npos ? 0 : close);
+  const size_t equals = text.find('=', arrow == std::string::npos ? 0 : arrow);
+  if (!text.starts_with("(") || close == std::string::npos || arrow == std::string::npos ||
+      equals == std::string::npos) {
+    cx.error(loc, "def '" + d.name + "' is not of the form \"(x: s64, s: u6) -> s64 = expression\"");
+    return false;
+  }
+  const std::string args = text.substr(1, close - 1);
+  for (size_t i = 0; i <= args.size();) {
+    const size_t comma = std::min(args.find(',', i), args.size());
+    const std::string arg = args.substr(i, comma - i);
+    const size_t colon = arg.find(':');
+    if (colon == std::string::npos) {
+      cx.error(loc, "argument '" + trimmed(arg) + "' of def '" + d.name + "' has no type", "write x: s32");
+      return false;
+    }
+    const auto t = cx.dtype(trimmed(arg.substr(colon + 1)), loc);
+    const std::string name = trimmed(arg.substr(0, colon));
+    if (!t || !cx.valid_name(name, loc)) return false;
+    if (!t->is_int()) {
+      cx.error(loc, "argument '" + name + "' of def '" + d.name + "' must be an integer type of stated width");
+      return false;
+    }
+    d.args.push_back({name, *t});
+    i = comma + 1;
+  }
+  const auto result = cx.dtype(trimmed(text.substr(arrow + 2, equals - arrow - 2)), loc);
+  if (!result) return false;
+  d.result = *result;
+  d.body = trimmed(text.substr(equals + 1));
+  return true;
+}
+
+void read_examples(ReadContext& cx, const yaml::Node& n, HwDef& d) {
+  if (n.kind != yaml::Kind::sequence || n.items.empty())
+    return cx.error(n.loc(), "'ex' of def '" + d.name + "' must be a list of [[arguments], result]");
+  for (const auto& item : n.items) {
+    const bool pair =
+        item->kind == yaml::Kind::sequence && item->items.size() == 2 && item->items[0]->kind == yaml::Kind::sequence;
+    if (!pair) {
+      cx.error(item->loc(), "an example is [[arguments], result]");
+      continue;
+    }
+    HwExample e;
+    e.loc = item->loc();
+    for (const auto& a : item->items[0]->items) e.args.push_back(cx.take(parse_integer(cx.text(*a), a->loc())));
+    e.result = cx.take(parse_integer(cx.text(*item->items[1]), item->items[1]->loc()));
+    if (e.args.size() != d.args.size()) {
+      cx.error(e.loc, "example with " + std::to_string(e.args.size()) + " arguments; def '" + d.name + "' has " +
+                          std::to_string(d.args.size()));
+      continue;
+    }
+    for (size_t i = 0; i < e.args.size(); ++i)
+      if (wrap_to(d.args[i].dtype, e.args[i]) != e.args[i])
+        cx.error(e.loc, "argument " + d.args[i].name + " = " + std::to_string(e.args[i]) + " does not fit " +
+                            to_string(d.args[i].dtype));
+    d.examples.push_back(std::move(e));
+  }
+}
+
+void check_examples(ReadContext& cx, const HwDef& d) {
+  for (const HwExample& e : d.examples) {
+    const auto got = evaluate_def(cx.hw, d, e.args);
+    if (!got) return cx.error(got.error());
+    if (*got == e.result) continue;
+    std::string call = d.name + "(";
+    for (size_t i = 0; i < e.args.size(); ++i) call += (i ? ", " : "") + std::to_string(e.args[i]);
+    cx.error(e.loc, "the example says " + call + ") = " + std::to_string(e.result) + ", the definition gives " +
+                        std::to_string(*got));
+  }
+}
+
+}  // namespace
+
+void read_defs(ReadContext& cx, const yaml::Node& n) {
+  MapReader m(cx, n, "'def'");
+  for (const auto& e : m.entries()) {
+    HwDef d;
+    d.name = e.key;
+    d.loc = e.loc();
+    cx.valid_name(e.key, e.loc());
+    MapReader dm(cx, *e.value, "def '" + e.key + "'");
+    const auto* is = dm.need("is");
+    const auto* ex = dm.need("ex");
+    d.laws = dm.texts("laws");
+    dm.done();
+    if (!is || !read_signature(cx, cx.text(*is), is->text_loc(), d)) continue;
+    if (ex) read_examples(cx, *ex, d);
+    std::string text = "def " + d.name + "(";
+    for (size_t i = 0; i < d.args.size(); ++i)
+      text += (i ? ", " : "") + d.args[i].name + ": " + to_string(d.args[i].dtype);
+    cx.hw.defs_text += text + ") -> " + to_string(d.result) + " = " + d.body + "\n";
+    const auto parsed = check_def(cx.hw, d, is->text_loc());
+    if (!parsed) {
+      cx.error(parsed.error());
+      continue;
+    }
+    check_examples(cx, d);
+    cx.hw.defs.push_back(std::move(d));
+  }
+}
+
+}  // namespace dlc

@@ -1,0 +1,115 @@
+// Reading a YAML tree key by key, with errors collected instead of returned: one run reports all that is wrong.
+//
+//   MapReader m(cx, node, "queue 'ld'");
+//   q.depth = m.integer("depth", 1, 1024);
+//   m.done();                                // every key that nobody asked for is an error here
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/hw/hw_expr.h"
+#include "core/hw/yaml.h"
+#include "dlc/hw/description.h"
+
+namespace dlc {
+
+// What is being read: the description so far, the params, the errors.
+class ReadContext {
+ public:
+  explicit ReadContext(HwDescription& hw) : hw(hw) {}
+
+  HwDescription& hw;
+  Error errors;
+
+  void error(const Loc& loc, std::string message, std::string hint = {});
+  void error(Error e) { errors.add(std::move(e)); }
+  // The value of r, or T{} with the error noted.
+  template <class T>
+  T take(Result<T> r) {
+    if (r) return std::move(*r);
+    error(std::move(r).error());
+    return T{};
+  }
+
+  // The scalar's text with every ${expr} replaced by its value. Not a scalar: an error and "".
+  std::string text(const yaml::Node& n);
+  std::string name(const yaml::Node& n);  // letters, digits and _, beginning with a letter
+  bool valid_name(std::string_view name, const Loc& loc);
+  int64_t integer(const yaml::Node& n, int64_t lo, int64_t hi);
+  bool boolean(const yaml::Node& n);
+  std::vector<std::string> texts(const yaml::Node& n);   // one scalar or a list of them
+  HwElem elem(const std::string& text, const Loc& loc);  // "s8[R]", "s32"
+  std::optional<DType> dtype(std::string_view text, const Loc& loc);
+  HwTiming timing(const yaml::Node& n, const std::string& what);
+
+  // Names of params only.
+  HwNames param_names() const;
+};
+
+class MapReader {
+ public:
+  // Not a map: an error, and every key is absent.
+  MapReader(ReadContext& cx, const yaml::Node& node, std::string what);
+
+  const yaml::Node* find(std::string_view key);  // nullptr when absent or null
+  const yaml::Node* need(std::string_view key);  // absent: an error
+  bool has(std::string_view key);
+  const std::vector<yaml::Entry>& entries() const { return node_.entries; }
+  const std::string& what() const { return what_; }
+  Loc loc() const { return node_.loc(); }
+
+  std::string text(std::string_view key, std::string fallback = {});
+  int64_t integer(std::string_view key, int64_t lo, int64_t hi, int64_t fallback);
+  std::optional<int64_t> maybe_integer(std::string_view key, int64_t lo, int64_t hi);
+  bool boolean(std::string_view key, bool fallback = false);
+  std::vector<std::string> texts(std::string_view key);
+  std::map<std::string, std::string> text_map(std::string_view key);  // any names
+  // One of the words.
+  std::string word(std::string_view key, const std::vector<std::string>& words, std::string fallback = {});
+
+  void done();  // unknown keys
+
+ private:
+  ReadContext& cx_;
+  const yaml::Node& node_;
+  std::string what_;
+  bool is_map_;
+  std::set<std::string, std::less<>> known_;
+};
+
+// "unknown key 'wrods' in memory 'in'", with the nearest of the candidates as the hint.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+// ---- the sections, each reading its part of the description
+// -----------------------------------------------------------
+
+void read_params(ReadContext& cx, const yaml::Node& n, const std::map<std::string, int64_t, std::less<>>& overrides);
+void read_state(ReadContext& cx, const yaml::Node& n);
+void read_defs(ReadContext& cx, const yaml::Node& n);
+void read_isa(ReadContext& cx, const yaml::Node& n);
+void read_queues(ReadContext& cx, const yaml::Node& n);
+void read_sync(ReadContext& cx, const yaml::Node& n);
+void read_faults(ReadContext& cx, const yaml::Node& n);
+void read_csr(ReadContext& cx, const yaml::Node& n);
+void read_scopes(ReadContext& cx, const yaml::Node& n);
+void read_memories(ReadContext& cx, const yaml::Node& n);
+void read_links(ReadContext& cx, const yaml::Node& n);
+void read_units(ReadContext& cx, const yaml::Node& n);
+void read_ops(ReadContext& cx, const yaml::Node& n);
+void read_cost(ReadContext& cx, const yaml::Node& n);
+void read_rtl(ReadContext& cx, const yaml::Node& n);
+void read_sim(ReadContext& cx, const yaml::Node& n);
+void check_references(ReadContext& cx);  // between sections, after all are read
+
+// The fields, loops and texts of instructions become kernels, once state and defs are known.
+void build_forms(ReadContext& cx);
+
+// `like: sibling` inside the entries of a map section.
+yaml::Ptr resolve_siblings(ReadContext& cx, const yaml::Node& n, int depth = 0);
+
+}  // namespace dlc

@@ -1,0 +1,303 @@
+// HwDescription: everything a `dlc_hw: 1` file says about a machine, checked and with params put in. docs/hardware.md
+// is the manual of the schema.
+//
+// It comes from load_hw() in load.h and is never changed afterwards. Lists keep the file's order, so that everything
+// derived from them is the same in every run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dlc/base/diag.h"
+#include "dlc/base/dtype.h"
+#include "dlc/expr/expr.h"
+#include "dlc/hw/isa.h"
+
+namespace dlc {
+
+struct HwTime {
+  double value = 0;  // cycles, or seconds
+  bool in_cycles = true;
+};
+struct HwRate {
+  double bytes = 0;
+  bool per_cycle = true;  // otherwise per second
+};
+
+struct HwParam {
+  std::string name;
+  int64_t value = 0;
+};
+
+// ---- state
+// -----------------------------------------------------------------------------------------------------------
+
+struct HwElem {
+  DType dtype = kU8;
+  int64_t lanes = 0;  // 0: a word is one element and takes one index
+  int64_t bytes() const { return dtype.bytes() * (lanes == 0 ? 1 : lanes); }
+  friend bool operator==(const HwElem&, const HwElem&) = default;
+};
+
+struct HwView {
+  std::string name;
+  HwElem elem;
+  int64_t offset = 0;  // words of the memory
+  int64_t step = 1;    // words between consecutive first indices
+};
+
+struct HwPort {
+  std::string name;
+  bool write = false;
+  std::vector<std::string> clients;  // queues
+};
+
+struct HwTiming {
+  std::optional<HwTime> read_latency;
+  std::optional<int64_t> burst_max, boundary;
+  std::string split_by;
+  std::optional<HwRate> peak, measured;
+};
+
+struct HwSegment {
+  std::string name;
+  bool writable = false;
+};
+
+struct HwState {
+  enum class Kind : uint8_t { memory, external, table, rom, counter };
+  std::string name;
+  Kind kind = Kind::memory;
+  HwElem elem;          // table, rom: of an entry
+  int64_t words = 0;    // external: of the largest segment; table: slots; rom: entries; counter: how many
+  int64_t entries = 0;  // table: entries of a slot
+  std::vector<HwView> views;
+  std::vector<HwSegment> segments;
+  std::vector<HwPort> ports;
+  std::string conflict, base, fill, doc;
+  int64_t banks = 1;
+  std::optional<Expr> bank_of;  // of the symbol `a`
+  bool ports_per_bank = false;
+  int64_t align = 1;
+  std::optional<int64_t> reset;  // nullopt: undefined
+  HwTiming timing;
+  std::vector<int64_t> rom;  // values, in index order
+  int counter_bits = 0;
+  bool one_waiting_queue = false;
+  Loc loc;
+
+  int64_t word_bytes() const { return kind == Kind::table ? elem.bytes() * entries : elem.bytes(); }
+};
+
+// What a kernel's tensor can be bound to: a memory, a table, a ROM, or one segment of an external memory.
+struct HwSpace {
+  std::string name;  // "acc", "dram.weights"
+  int state = -1;
+  int segment = -1;
+  bool writable = true;
+};
+
+// ---- def
+// -------------------------------------------------------------------------------------------------------------
+
+struct HwDefArg {
+  std::string name;
+  DType dtype = kS64;
+};
+struct HwExample {
+  std::vector<int64_t> args;
+  int64_t result = 0;
+  Loc loc;
+};
+struct HwDef {
+  std::string name;
+  std::vector<HwDefArg> args;
+  DType result = kS64;
+  std::string body;
+  std::vector<HwExample> examples;
+  std::vector<std::string> laws;
+  Loc loc;
+};
+
+// ---- control
+// ---------------------------------------------------------------------------------------------------------
+
+struct HwQueue {
+  std::string name;
+  int64_t depth = 1;
+};
+
+struct HwSync {
+  int object = -1;  // index of the counter state
+  std::string wait_field, signal_field;
+  int64_t need = 1, take = 1, give = 1;
+  std::map<std::string, std::string> visible;
+};
+
+struct HwFault {
+  std::string name;
+  int64_t code = 0;
+};
+
+struct HwCsrBits {
+  std::string name;
+  int at = 0;
+  int width = 1;
+  std::string access;  // ro rw w1 w1c
+};
+struct HwCsr {
+  std::string name;
+  int64_t at = 0;  // byte offset
+  int bits = 32;
+  int64_t count = 1;
+  std::string access = "rw";
+  std::string value;  // what a read-only register holds: arch_hash
+  std::vector<HwCsrBits> flags;
+  std::vector<std::string> names;  // of the elements
+  Loc loc;
+};
+
+// ---- machines with a skeleton emitter
+// --------------------------------------------------------------------------------
+
+struct HwScope {
+  std::string name;
+  std::optional<int64_t> count;  // nullopt: chosen by the mapper
+};
+struct HwMemory {
+  std::string name, scope, managed, swizzle, bank_map, double_buffer;
+  int64_t size = 0;
+  std::optional<int64_t> usable_per_block, line, ways, regs, word, banks, slices, align, max_per_thread;
+  std::map<std::string, int64_t> ports;  // rd, wr
+  HwTiming timing;
+  std::vector<std::string> needs;
+  Loc loc;
+};
+struct HwLink {
+  std::string name, engine, from, to, sync, min_arch;
+  int64_t dims = 1, align = 1;
+  bool async = false;
+  std::vector<std::string> can;
+  Loc loc;
+};
+struct HwUnitLoop {
+  std::string name;
+  bool spatial = true;  // otherwise temporal: repeated while registers hold the operands
+  int64_t min = 1, max = 1, step = 1;
+};
+struct HwUnitOperand {
+  std::string name;
+  std::vector<DType> types;
+  std::vector<std::string> in;  // memories
+  std::string layout;
+};
+struct HwUnit {
+  std::string name, scope, does, clock, min_arch;
+  std::optional<Kernel> kernel;  // of `does`; extents are symbols |m|, |n|, |k| by loop name
+  std::vector<std::string> ops, needs;
+  std::vector<HwUnitLoop> loops;
+  std::vector<HwUnitOperand> operands;
+  std::map<std::string, std::string> numerics;
+  std::map<std::string, double> rate;
+  std::optional<int64_t> lanes, pipes, issue_cycles;
+  std::optional<HwTime> latency;
+  bool async = false;
+  Loc loc;
+};
+
+// ---- legality, cost, bench
+// -------------------------------------------------------------------------------------------
+
+struct HwOpRule {
+  std::vector<std::string> ops;  // "*" is any
+  std::string place, unit, why, when, lower;
+  bool recipe = false;
+  std::vector<DType> types;
+  std::vector<std::string> epilogue;
+  Loc loc;
+};
+
+struct HwCost {
+  std::string calibration;
+  std::map<std::string, double> error_budget;
+  std::optional<HwTime> fork_join;
+  std::optional<int64_t> numa_domains;
+  std::map<std::string, HwTime> launch;
+};
+
+struct HwRtl {
+  std::string top, files, package, bus_kind;
+  std::optional<int64_t> bus_bytes, addr_bits;
+};
+
+struct HwSim {
+  std::map<std::string, std::string> verilator, require, fuzz;
+  std::optional<int64_t> dram_latency, watchdog;
+  std::vector<int64_t> dram_jitter;
+  std::string trace, functional;
+};
+
+// How code of a machine without instruction words is made.
+struct HwCodegen {
+  std::string kind, generator, triple, cpu, arch, probe;
+  std::vector<std::string> features;
+  std::map<std::string, std::string> missing;  // feature -> drop_units | reject
+};
+
+// ----------------------------------------------------------------------------------------------------------------------
+
+struct HwDescription {
+  std::string file, name, family, plugin, doc;
+  std::map<std::string, double> clocks;  // Hz; the only one is "base"
+  std::vector<HwParam> params;
+
+  std::vector<HwState> state;
+  std::vector<HwSpace> spaces;
+  std::vector<HwDef> defs;
+  std::string defs_text;  // the defs as text of the op language, for FragmentContext::defs
+  HwIsa isa;
+  std::vector<HwQueue> queues;
+  std::optional<HwSync> sync;
+  std::vector<HwFault> faults;
+  std::string fault_effect;
+  std::vector<HwCsr> csr;
+
+  std::vector<HwScope> scopes;
+  std::vector<HwMemory> memories;
+  std::vector<HwLink> links;
+  std::vector<HwUnit> units;
+  std::map<std::string, int64_t> limits;
+  HwCodegen codegen;
+
+  std::string recipes;  // file name, relative to this file
+  std::vector<HwOpRule> ops;
+  std::string host;  // `--hw` of the host
+  HwCost cost;
+  HwRtl rtl;
+  HwSim sim;
+  std::map<std::string, std::string> probe;
+
+  uint64_t arch_hash = 0;  // params, state, def, isa, queues, sync, faults, csr
+  uint64_t full_hash = 0;  // everything
+
+  std::optional<int64_t> param(std::string_view name) const;
+  int find_state(std::string_view name) const;  // -1 when absent, as all below
+  int find_space(std::string_view name) const;  // "acc", "dram.weights"
+  int find_queue(std::string_view name) const;
+  int find_csr(std::string_view name) const;
+  int find_memory(std::string_view name) const;
+  int find_unit(std::string_view name) const;
+  std::optional<int64_t> fault_code(std::string_view name) const;
+  const HwState& state_of(int space) const {
+    return state[static_cast<size_t>(spaces[static_cast<size_t>(space)].state)];
+  }
+};
+
+// "0x0123456789abcdef", as hashes are written everywhere.
+std::string hash_text(uint64_t hash);
+
+}  // namespace dlc
