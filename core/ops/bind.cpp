@@ -302,7 +302,7 @@ class Binder {
 
   Result<> requires_hold() {
     for (const Statement& st : record_.body) {
-      if (st.kind != Statement::Kind::require) continue;
+      if (st.kind != Statement::Kind::require || mentions_absent(st.value)) continue;
       DLC_TRY(Val c, eval_.number(st.value, {}));
       c = val::convert(kBool, c);
       if (c->kind == ValKind::integer && c->integer) continue;
@@ -313,6 +313,18 @@ class Binder {
       assume(c);
     }
     return {};
+  }
+
+  // Extents that only an absent operand has say nothing.
+  bool mentions_absent(const Node& n) const {
+    if (n.kind == NodeKind::name && !s_.extents.contains(n.text) && !s_.is_pack(n.text)) {
+      for (size_t i = 0; i < operands_.size(); ++i) {
+        if (operands_[i].present) continue;
+        for (const Dim& d : record_.operands[i].dims)
+          if (d.ref.name == n.text) return true;
+      }
+    }
+    return std::any_of(n.args.begin(), n.args.end(), [&](const Node& a) { return mentions_absent(a); });
   }
 
   // Conjunctions and equalities become several assumptions, which later passes can use one by one.
