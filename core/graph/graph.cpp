@@ -179,8 +179,8 @@ Loc location(const Node& n) {
   return where;
 }
 
-Result<const Record*> record_of(const Node& n) {
-  const RecordSet& set = RecordSet::builtin();
+Result<const Record*> record_of(const Graph& g, const Node& n) {
+  const RecordSet& set = g.record_set();
   if (const Record* r = set.find(n.op)) return r;
   const std::string near = nearest(n.op, set.names());
   return fail(location(n), "no op is called '" + n.op + "'", near.empty() ? "" : "did you mean '" + near + "'?");
@@ -195,17 +195,17 @@ Result<std::vector<Operand>> operands_of(const Graph& g, const Record& record, c
 }  // namespace
 
 Result<std::vector<Operand>> Graph::operands(NodeId n) const {
-  DLC_TRY(const Record* record, record_of(node(n)));
+  DLC_TRY(const Record* record, record_of(*this, node(n)));
   return operands_of(*this, *record, node(n));
 }
 
 Result<std::shared_ptr<const Kernel>> Graph::shared_kernel(const Node& n) const {
-  DLC_TRY(const Record* record, record_of(n));
+  DLC_TRY(const Record* record, record_of(*this, n));
   DLC_TRY(auto operands, operands_of(*this, *record, n));
   const auto key = detail::instantiation_key(n.op, operands, n.attrs, symbols);
   if (key)
     if (auto known = cache_->find(*key)) return known;
-  DLC_TRY(auto kernel, RecordSet::builtin().instantiate(*record, operands, n.attrs, symbols, location(n)));
+  DLC_TRY(auto kernel, record_set().instantiate(*record, operands, n.attrs, symbols, location(n)));
   auto shared = std::make_shared<const Kernel>(std::move(kernel));
   if (key) cache_->insert(*key, shared);
   return shared;

@@ -112,7 +112,7 @@ struct GraphRunner::Impl {
   }
 
   Result<std::vector<Tensor>> run_one(const Node& n, std::span<const Tensor> inputs, const Bindings& bindings) {
-    const Record* record = RecordSet::builtin().find(n.op);
+    const Record* record = g.record_set().find(n.op);
     if (!record) return fail(location(n), "no op is called '" + n.op + "'");
     DLC_TRY(Attrs attrs, concrete_attrs(n.attrs, bindings, location(n)));
     for (auto& [name, value] : attrs)
@@ -130,7 +130,7 @@ struct GraphRunner::Impl {
     if (key)
       if (auto known = prepared.find(*key); known != prepared.end()) node = known->second;
     if (!node) {
-      DLC_TRY(auto kernel, RecordSet::builtin().instantiate(*record, operands, attrs, {}, location(n)));
+      DLC_TRY(auto kernel, g.record_set().instantiate(*record, operands, attrs, {}, location(n)));
       DLC_TRY(node, prepare_node(std::move(kernel), options));
       if (key) prepared.emplace(*key, node);
     }

@@ -130,7 +130,7 @@ Result<FusionGroup> merge_nodes(const Graph& g, std::span<const NodeId> nodes) {
   DLC_TRY(auto group, Merger(g, nodes).run());
   group.kernel = inline_temporaries(group.kernel, g.symbols);
   if (nodes.size() == 1) {
-    const Record* record = RecordSet::builtin().find(g.node(nodes[0]).op);
+    const Record* record = g.record_set().find(g.node(nodes[0]).op);
     group.is_extern = record && record->is_extern();
     const auto copy = as_copy(g, nodes[0]);
     group.is_view = copy && is_reshape(*copy) && !g.value(copy->from).constant;

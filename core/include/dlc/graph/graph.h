@@ -69,6 +69,9 @@ class Graph {
   Ranges symbols;  // ranges of symbolic dims
   std::vector<ValueId> inputs, outputs;
   std::vector<std::string> output_names;  // the model's names of the outputs
+  // What the nodes' ops mean: the built-in records when null. A machine's recipes extend them (commit_numerics).
+  std::shared_ptr<const RecordSet> records;
+  const RecordSet& record_set() const { return records ? *records : RecordSet::builtin(); }
 
   ValueId add_input(std::string name, TensorType type);
   ValueId add_constant(std::string name, Tensor value);
