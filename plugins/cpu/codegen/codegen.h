@@ -1,0 +1,121 @@
+// Kernels to machine code: generic lowering of any flat Kernel through LLVM, in memory (JIT) or as an object file.
+//
+// A compiled kernel is one function. buffers[i] is the storage of tensors[i] (ignored for views, as in the
+// interpreter); dims are the values of the kernel's free symbols in the order of CompiledKernel::symbols. It returns 0,
+// or the 1-based number of the statement (in program order) that stored an undefined value or stored out of bounds.
+//
+//   DLC_TRY(auto code, cpu::compile({{&kernel}}, cpu::Target::host()));
+//   int64_t failed_statement = code.kernels()[0].entry(buffers, dims);
+//
+// How the loops of a statement run is a Schedule: loop order, register tile and vector loop. Statements without one get
+// the default schedule. Schedules never change the meaning, apart from the order in which a float sum is added up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dlc/base/diag.h"
+#include "dlc/kernel/kernel.h"
+
+namespace dlc::cpu {
+
+// What the code may use. Chosen by feature bits, never by the CPU's name.
+struct Target {
+  std::string features;   // LLVM feature string: "+avx2,+fma,..."
+  int vector_bytes = 16;  // width of the vectors that are used
+  int registers = 16;     // vector registers
+
+  bool has(std::string_view feature) const;  // has("fma")
+
+  static Target baseline();  // x86-64: SSE2
+  static Target avx2();      // x86-64-v3
+  static Target avx512();    // x86-64-v4
+  static Target host();      // every feature of this machine
+  bool runs_here() const;    // this machine has every feature
+};
+
+// One loop of a schedule, outermost first. A loop over `step` points at once (step > 1) is part of the register tile:
+// its points are unrolled and computed together. The vector loop takes step * lanes points. A `block` loop only bounds
+// the range of a later entry for the same variable (cache blocking).
+struct ScheduleLoop {
+  enum class Kind : uint8_t { point, tile, vector, block };
+  std::string var;
+  Kind kind = Kind::point;
+  int64_t step = 1;
+};
+
+// While the reduction runs, touch the memory a given distance ahead of a tensor's reads (the next packed panel).
+struct Prefetch {
+  int tensor = -1;
+  Expr byte_offset;  // over the statement's loops: where the first line to fetch lies in the tensor's buffer
+  int steps = 0;     // one cache line every so many iterations of the innermost reduction loop
+};
+
+struct Schedule {
+  std::vector<ScheduleLoop> loops;  // empty: the default schedule
+  int lanes = 1;                    // elements of one vector
+  int64_t unroll = 1;               // of the innermost reduction loop
+  std::vector<Prefetch> prefetch;
+};
+
+// A kernel and the schedules of its assignments in program order (missing ones are chosen).
+struct Unit {
+  const Kernel* kernel = nullptr;
+  std::vector<Schedule> schedules;
+};
+
+struct Options {
+  int opt_level = 2;           // of the IR passes: 0 none, 1 a short list, 2 and 3 as in clang
+  bool keep_assembly = false;  // fill CompiledKernel::assembly and count spills
+};
+
+using EntryPoint = int64_t (*)(void* const* buffers, const int64_t* dims);
+
+struct CompiledKernel {
+  std::string name;                  // of the function; unique within one compilation
+  std::vector<std::string> symbols;  // what dims[i] is
+  EntryPoint entry = nullptr;        // null for objects
+};
+
+struct Stats {
+  double ir_ms = 0;       // building the IR
+  double passes_ms = 0;   // IR passes
+  double codegen_ms = 0;  // machine code and linking
+  int spills = 0;         // vector registers stored to the stack in loops (needs keep_assembly)
+};
+
+class CompiledKernels {
+ public:
+  const std::vector<CompiledKernel>& kernels() const { return kernels_; }
+  const Stats& stats() const { return stats_; }
+  const std::string& assembly() const { return assembly_; }
+
+ private:
+  friend struct Compiler;
+  std::shared_ptr<void> code_;  // keeps the machine code alive
+  std::vector<CompiledKernel> kernels_;
+  Stats stats_;
+  std::string assembly_;
+};
+
+Result<CompiledKernels> compile(std::span<const Unit> units, const Target& target, const Options& options = {});
+
+struct ObjectFile {
+  std::vector<std::byte> bytes;  // ELF relocatable
+  std::vector<CompiledKernel> kernels;
+  Stats stats;
+};
+Result<ObjectFile> compile_to_object(std::span<const Unit> units, const Target& target, const Options& options = {});
+
+// The schedule compile() would choose for an assignment of k: what explain and tests print.
+Schedule default_schedule(const Kernel& k, const Stmt& assign, const Target& target);
+std::string to_string(const Schedule& s);
+
+// Stores of vector registers to the stack in assembly text.
+int count_spills(std::string_view assembly);
+
+}  // namespace dlc::cpu

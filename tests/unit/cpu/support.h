@@ -1,0 +1,148 @@
+// Compiled code against the interpreter: same buffers, same result, on every instruction set this machine has.
+#pragma once
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dlc/interp/interp.h"
+#include "dlc_test/catch.h"
+#include "plugins/cpu/codegen/codegen.h"
+
+namespace dlc::test {
+
+struct Memory {
+  std::vector<Tensor> tensors;  // one per kernel tensor; views are invalid
+
+  std::vector<void*> pointers() {
+    std::vector<void*> r;
+    for (Tensor& t : tensors) r.push_back(t.is_valid() ? static_cast<void*>(t.mutable_bytes()) : nullptr);
+    return r;
+  }
+  std::vector<Buffer> buffers() {
+    std::vector<Buffer> r;
+    for (Tensor& t : tensors)
+      r.push_back(t.is_valid() ? Buffer{t.mutable_bytes(), static_cast<int64_t>(t.byte_size())} : Buffer{});
+    return r;
+  }
+};
+
+inline Kernel kernel(std::string_view text) {
+  REQUIRE_OK(auto k, parse_kernel("dlc.kernel 1\n" + std::string(text)));
+  if (const auto ok = verify(k); !ok) FAIL(to_string(ok.error()));
+  return k;
+}
+
+inline void fill(Tensor& t, std::mt19937_64& random, double low, double high) {
+  const DType d = t.dtype();
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    if (d.is_float())
+      t.set_double(i, std::uniform_real_distribution(low, high)(random));
+    else if (d.is_bool())
+      t.set_int(i, static_cast<int64_t>(random() & 1));
+    else
+      t.set_int(i, static_cast<int64_t>(random()));
+  }
+}
+
+// Storage for every tensor, inputs and constants (and everything else) filled at random.
+inline Memory memory(const Kernel& k, const Bindings& dims, double low = -2, double high = 2) {
+  std::mt19937_64 random(7);
+  Memory m;
+  for (const KernelTensor& t : k.tensors) {
+    if (t.view) {
+      m.tensors.emplace_back();
+      continue;
+    }
+    std::vector<int64_t> shape;
+    for (const Expr& e : t.shape) {
+      const auto n = evaluate(e, dims);
+      REQUIRE(n.has_value());
+      shape.push_back(*n);
+    }
+    REQUIRE_OK(Tensor tensor, Tensor::make(t.dtype, shape));
+    fill(tensor, random, low, high);
+    m.tensors.push_back(std::move(tensor));
+  }
+  return m;
+}
+
+inline std::vector<std::pair<std::string, cpu::Target>> targets() {
+  std::vector<std::pair<std::string, cpu::Target>> all;
+  for (auto& [name, t] :
+       std::initializer_list<std::pair<std::string, cpu::Target>>{{"baseline", cpu::Target::baseline()},
+                                                                  {"avx2", cpu::Target::avx2()},
+                                                                  {"avx512", cpu::Target::avx512()},
+                                                                  {"host", cpu::Target::host()}}) {
+    if (t.runs_here())
+      all.emplace_back(name, t);
+    else
+      WARN("this machine lacks " << name << ": not tested");
+  }
+  return all;
+}
+
+inline std::vector<int64_t> dim_values(const cpu::CompiledKernel& k, const Bindings& dims) {
+  std::vector<int64_t> r;
+  for (const std::string& s : k.symbols) r.push_back(dims.at(s));
+  return r;
+}
+
+// Integers must agree, floats within `tolerance` relative to the larger of 1 and the value; NaN with NaN.
+inline void check_same(const Kernel& k, const Memory& want, const Memory& got, double tolerance) {
+  for (size_t i = 0; i < k.tensors.size(); ++i) {
+    const Role role = k.tensors[i].role;
+    if (!want.tensors[i].is_valid() || role == Role::temp) continue;
+    const Tensor &a = want.tensors[i], &b = got.tensors[i];
+    int64_t wrong = 0;
+    for (int64_t e = 0; e < a.elements() && wrong < 3; ++e) {
+      if (a.dtype().is_float()) {
+        const double x = a.get_double(e), y = b.get_double(e);
+        const bool same =
+            x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x));
+        if (same) continue;
+        FAIL_CHECK("kernel " << k.name << ", tensor " << k.tensors[i].name << "[" << e << "]: interpreter " << x
+                             << ", compiled " << y);
+      } else {
+        if (a.get_int(e) == b.get_int(e)) continue;
+        FAIL_CHECK("kernel " << k.name << ", tensor " << k.tensors[i].name << "[" << e << "]: interpreter "
+                             << a.get_int(e) << ", compiled " << b.get_int(e));
+      }
+      ++wrong;
+    }
+  }
+}
+
+struct Compare {
+  Bindings dims = {};
+  double tolerance = 2e-6;
+  double low = -2, high = 2;
+  std::vector<cpu::Schedule> schedules = {};
+};
+
+inline void check_against_interpreter(const Kernel& k, const Compare& c = {}) {
+  Memory want = memory(k, c.dims, c.low, c.high);
+  {
+    REQUIRE_OK(const auto prepared, PreparedKernel::prepare(k, {}, {.tree_walk = true}));
+    const auto buffers = want.buffers();
+    if (const auto ok = prepared.run(buffers, c.dims); !ok) FAIL(to_string(ok.error()));
+  }
+  for (const auto& [name, target] : targets()) {
+    INFO("target " << name);
+    const cpu::Unit unit{&k, c.schedules};
+    REQUIRE_OK(const auto code, cpu::compile(std::span(&unit, 1), target));
+    Memory got = memory(k, c.dims, c.low, c.high);
+    const auto pointers = got.pointers();
+    const auto dims = dim_values(code.kernels()[0], c.dims);
+    REQUIRE(code.kernels()[0].entry(pointers.data(), dims.data()) == 0);
+    check_same(k, want, got, c.tolerance);
+  }
+}
+
+inline void check_against_interpreter(std::string_view text, const Compare& c = {}) {
+  check_against_interpreter(kernel(text), c);
+}
+
+}  // namespace dlc::test
