@@ -227,7 +227,7 @@ Result<Value> Evaluator::read(const Node& n, const Env& env) {
   }
   const auto it = s_.tensors.find(tensor);
   if (it == s_.tensors.end() || env.params) {
-    const std::string near = nearest(n.text, s_.known_names());
+    const std::string near = nearest(n.text, s_.known_tensors());
     return s_.fail_text(n.pos, fmt::format("`{}` is not a tensor here", n.text),
                         near.empty() ? "" : "did you mean " + near + "?");
   }

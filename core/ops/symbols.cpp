@@ -31,6 +31,12 @@ std::vector<std::string> Symbols::known_names() const {
   return names;
 }
 
+std::vector<std::string> Symbols::known_tensors() const {
+  std::vector<std::string> names;
+  for (const auto& [name, t] : tensors) names.push_back(name);
+  return names;
+}
+
 Result<DType> Symbols::type(const TypeRef& t) const {
   DType d;
   if (const auto known = parse_dtype(t.name)) {

@@ -71,6 +71,7 @@ struct Symbols {
 
   bool is_pack(std::string_view n) const { return packs.contains(n); }
   std::vector<std::string> known_names() const;
+  std::vector<std::string> known_tensors() const;
 
   // An error the user caused (operands, attributes), and one in the text at `pos`.
   std::unexpected<Error> fail_use(std::string message, std::string hint = {}) const;
