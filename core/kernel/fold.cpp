@@ -92,7 +92,9 @@ bool is_one(const Val& v) { return is_literal(v) && as_double(v) == 1; }
 }  // namespace
 
 Val binary_literals(BinaryOp op, const Val& a, const Val& b) {
+  const bool shifts = op == BinaryOp::shl || op == BinaryOp::shr;
   if (divides(op) && is_zero(b)) return val::undef(a->type);  // whatever a is
+  if (shifts && is_int_literal(b) && static_cast<uint64_t>(b->integer) > 63) return val::undef(a->type);
   if (!is_literal(a) || !is_literal(b)) return nullptr;
   const DType t = a->type;
   if (t.is_bool()) {

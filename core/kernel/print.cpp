@@ -32,6 +32,12 @@ std::string name_text(std::string_view name) {
   return is_identifier(name) && !is_reserved_word(name) ? std::string(name) : quoted(name);
 }
 
+// Also for kernels that are not valid: a dump shows them as they are.
+std::string tensor_text(const Kernel& k, int i) {
+  if (i < 0 || static_cast<size_t>(i) >= k.tensors.size()) return fmt::format("\"?{}\"", i);
+  return name_text(k.tensors[static_cast<size_t>(i)].name);
+}
+
 std::string list(const std::vector<Expr>& v) {
   std::string s = "[";
   for (size_t i = 0; i < v.size(); ++i) s += (i ? ", " : "") + to_string(v[i]);
@@ -125,7 +131,7 @@ class ValPrinter {
       case ValKind::index:
         return index(v.index);
       case ValKind::read:
-        return {fmt::format("{}[{}]", tensor(v.tensor), list(v.args)), kPrimary};
+        return {fmt::format("{}[{}]", tensor_text(kernel_, v.tensor), list(v.args)), kPrimary};
       case ValKind::unary:
         return unary(v);
       case ValKind::binary:
@@ -146,11 +152,6 @@ class ValPrinter {
     return {};
   }
 
-  std::string tensor(int i) const {
-    if (i < 0 || static_cast<size_t>(i) >= kernel_.tensors.size()) return fmt::format("\"?{}\"", i);
-    return name_text(kernel_.tensors[static_cast<size_t>(i)].name);
-  }
-
   const Kernel& kernel_;
 };
 
@@ -159,8 +160,8 @@ std::string declaration(const KernelTensor& t, const Kernel& k) {
   for (size_t i = 0; i < t.shape.size(); ++i) s += (i ? "," : "") + to_string(t.shape[i]);
   s += "]";
   if (t.view)
-    s += fmt::format(" view {} at {} strides {}", name_text(k.tensors[static_cast<size_t>(t.view->base)].name),
-                     to_string(t.view->byte_offset), list(t.view->byte_strides));
+    s += fmt::format(" view {} at {} strides {}", tensor_text(k, t.view->base), to_string(t.view->byte_offset),
+                     list(t.view->byte_strides));
   return s + "\n";
 }
 
@@ -168,7 +169,7 @@ std::string operand_line(std::string_view keyword, const std::vector<int>& tenso
   std::string s = fmt::format("  {} [", keyword);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int t = tensors[i];
-    s += (i ? ", " : "") + (t < 0 ? std::string("-") : name_text(k.tensors[static_cast<size_t>(t)].name));
+    s += (i ? ", " : "") + (t < 0 ? std::string("-") : tensor_text(k, t));
   }
   return s + "]\n";
 }
@@ -187,8 +188,8 @@ void print_body(const std::vector<Stmt>& body, const Kernel& k, int indent, std:
       out += fmt::format("{}for {}:\n", pad, loops_text(s.loops));
       pad += "  ";
     }
-    out += fmt::format("{}{}[{}] = {}\n", pad, name_text(k.tensors[static_cast<size_t>(s.tensor)].name),
-                       values.list(s.indices), values.text(s.value));
+    out += fmt::format("{}{}[{}] = {}\n", pad, tensor_text(k, s.tensor), values.list(s.indices),
+                       s.value ? values.text(s.value) : "nothing");
   }
 }
 

@@ -15,7 +15,9 @@
 //     that type's lowest or highest value.
 //  7. sum, prod, max, min convert their body to the accumulator's compute type; any and all are bool; argmax and argmin
 //     give the position as s64.
-//  8. Arithmetic on literals is done in double and rounded to the literal's type where it is used.
+//  8. Integer + - * // % min max, and `if` over comparisons, of literals and index values alone is one index value. It
+//     is exact: its author promises that it neither overflows 64 bits nor divides by 0 where it is used.
+//  9. Arithmetic on literals is done in double and rounded to the literal's type where it is used.
 #include "typing.h"
 
 #include <cmath>

@@ -1,5 +1,9 @@
 // Kernel text: round trip, places of errors, limits.
+#include <random>
+
+#include "dlc/kernel/access.h"
 #include "dlc/kernel/kernel.h"
+#include "dlc/kernel/normal_form.h"
 #include "dlc_test/catch.h"
 #include "kernels.h"
 
@@ -165,4 +169,38 @@ TEST_CASE("nesting and height are limited, long chains are not nesting") {
 TEST_CASE("no prefix of a kernel's text crashes the parser") {
   for (const std::string text : {kConv, kLstm, kEverything})
     for (size_t n = 0; n + 2 < text.size(); ++n) CHECK_FALSE(parse_kernel(text.substr(0, n)).has_value());
+}
+
+TEST_CASE("mutated text is refused or is a kernel, never a crash") {
+  std::mt19937 random(7);
+  const std::string pieces[] = {
+      "[", "]", "(",   ")",       "{",  "}", "-",           "0",         "1",    "9223372036854775807",
+      "n", "X", "if ", "?:",      "//", "%", "sum[n < 3] ", "undef:s64", "view", "seq ",
+      ":", ",", "\"",  "select(", "1e9"};
+  int parsed = 0, valid = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const char* const sources[] = {kConv, kSoftmax, kLstm, kEverything};
+    std::string text = sources[random() % 4];
+    for (int edits = 1 + static_cast<int>(random() % 2); edits > 0; --edits) {
+      const size_t at = 13 + random() % (text.size() - 13);
+      const size_t cut = random() % 2;
+      text = text.substr(0, at) + pieces[random() % std::size(pieces)] + text.substr(std::min(text.size(), at + cut));
+    }
+    const auto k = parse_kernel(text);
+    if (!k) continue;
+    ++parsed;
+    INFO(text);
+    const std::string printed = print(*k);
+    const auto again = parse_kernel(printed);
+    REQUIRE(again.has_value());
+    REQUIRE(print(*again) == printed);
+    if (!verify(*k)) continue;
+    ++valid;
+    const auto n = normalise(*k);
+    REQUIRE(n.has_value());
+    REQUIRE(verify(*n).has_value());
+    CHECK(to_string(flops(*n)) != "");
+  }
+  CHECK(parsed > 500);
+  CHECK(valid > 200);
 }

@@ -161,6 +161,7 @@ TEST_CASE("literals fold as they would be computed") {
   CHECK(fold(BinaryOp::mod, num(7), num(0)) == "s64 undef:s64");
   CHECK(fold(BinaryOp::mod, r.i, num(0)) == "s64 undef:s64");
   CHECK(fold(BinaryOp::shl, num(1), num(64)) == "s64 undef:s64");
+  CHECK(fold(BinaryOp::shl, r.i, num(-1)) == "s64 undef:s64");
   CHECK(fold(BinaryOp::shr, num(-8), num(1)) == "s64 -4");
   CHECK(fold(BinaryOp::shr, val::integer(-8, kU64), val::integer(1, kU64)) == "u64 9223372036854775804:u64");
   CHECK(fold(BinaryOp::mul, num(std::numeric_limits<int64_t>::max()), num(2)) == "s64 -2");
