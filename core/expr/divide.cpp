@@ -18,9 +18,9 @@ struct Split {
 Split split_by_constant(const Expr& a, int64_t c) {
   Sum quotient, remainder;
   for (const Product& p : products(a)) {
-    const int64_t k = p.monomial->factors.empty() ? floor_div(p.coefficient, c) : p.coefficient / c;
-    quotient.add(k, p.monomial);
-    remainder.add(p.coefficient - k * c, p.monomial);
+    const bool constant = p.monomial->factors.empty();
+    quotient.add(constant ? floor_div(p.coefficient, c) : p.coefficient / c, p.monomial);
+    remainder.add(constant ? floor_mod(p.coefficient, c) : p.coefficient % c, p.monomial);
   }
   return {quotient.finish(), remainder.finish()};
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/expr/node.h"
+#include "dlc/base/checked.h"
 
 namespace dlc::detail {
 namespace {
@@ -60,8 +61,10 @@ bool Sum::recombine_mod() {
         high.products_.push_back(p);
         return high.collect() && replace(high.products_, a, factor);
       }
-      if (!b.constant()) continue;
+      const auto step = b.constant() ? checked_mul(*b.constant(), p.coefficient) : std::nullopt;
+      if (!step) continue;
       for (const Product& q : products_) {
+        if (!q.monomial->has_mod || q.coefficient % *step != 0) continue;
         for (Atom other : q.monomial->factors) {
           if (other.kind() != AtomKind::mod || other == low || !other.args()[1].constant()) continue;
           Sum high_mod;

@@ -182,3 +182,32 @@ TEST_CASE("affine parts add up to the whole") {
   }
   CHECK(found > 1000);
 }
+
+TEST_CASE("damaged text is refused or means what it says") {
+  Generator g(9, kSymbols);
+  const std::string_view alphabet = "xy01(),+-*/% minselect.$";
+  int accepted = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = text_of(*g.formula(3));
+    for (int64_t k = g.between(1, 3); k > 0; --k) {
+      const auto at = static_cast<size_t>(g.between(0, static_cast<int64_t>(text.size()) - 1));
+      const char c = alphabet[static_cast<size_t>(g.between(0, static_cast<int64_t>(alphabet.size()) - 1))];
+      if (g.between(0, 1)) {
+        text[at] = c;
+      } else {
+        text.insert(at, 1, c);
+      }
+    }
+    const auto e = parse_expr(text);
+    if (!e) {
+      REQUIRE_FALSE(e.error().message().empty());
+      continue;
+    }
+    ++accepted;
+    INFO(text);
+    REQUIRE(e->valid());
+    REQUIRE(parse_expr(to_string(*e)).value() == *e);
+  }
+  CHECK(accepted > 500);
+  CHECK(accepted < 15000);
+}
