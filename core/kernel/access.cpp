@@ -14,6 +14,15 @@ AccessMap access_map(const std::vector<Val>& indices) {
   return map;
 }
 
+Symbols free_symbols(const Val& v) {
+  Symbols s;
+  for (const Val& a : v->args) s.merge(free_symbols(a));
+  if (v->kind == ValKind::index)
+    for (auto& name : v->index.symbols()) s.insert(name);
+  for (const Loop& l : v->loops) s.erase(l.var);
+  return s;
+}
+
 // ---- what conditions tell
 
 namespace {

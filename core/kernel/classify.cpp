@@ -1,7 +1,6 @@
 // Classes of statements and contractions.
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "dlc/kernel/access.h"
 #include "typing.h"
@@ -9,23 +8,6 @@
 namespace dlc {
 
 namespace {
-
-using Names = std::set<std::string, std::less<>>;
-
-// Symbols of v, also those inside reads; those its own reductions bind are left out.
-void add_symbols(const Val& v, Names& out) {
-  Names inner;
-  for (const Val& a : v->args) add_symbols(a, inner);
-  if (v->kind == ValKind::index)
-    for (auto& s : v->index.symbols()) inner.insert(s);
-  for (const Loop& l : v->loops) inner.erase(l.var);
-  out.merge(inner);
-}
-Names symbols_of(const Val& v) {
-  Names s;
-  add_symbols(v, s);
-  return s;
-}
 
 bool contains_reduction(const Val& v) {
   return v->kind == ValKind::reduce || std::ranges::any_of(v->args, contains_reduction);
@@ -52,9 +34,13 @@ StmtClass class_of_read(const AccessMap& access, const std::vector<Loop>& loops)
     else if (std::ranges::any_of(loops, [&](const Loop& l) { return index->mentions(l.var); }))
       return StmtClass::remap;  // an index free of the loops selects a slice of the same order
   }
+  const auto unused_units = std::ranges::count_if(loops, [&](const Loop& l) {
+    return l.extent.is(1) && std::ranges::find(order, static_cast<size_t>(&l - loops.data())) == order.end();
+  });
   if (!std::ranges::is_sorted(order)) return StmtClass::permute;
   if (std::ranges::adjacent_find(order) != order.end()) return StmtClass::remap;  // a diagonal
-  return order.size() == loops.size() ? StmtClass::elementwise : StmtClass::broadcast;
+  return order.size() + static_cast<size_t>(unused_units) == loops.size() ? StmtClass::elementwise
+                                                                          : StmtClass::broadcast;
 }
 
 // Each index is a loop of the statement (each used once) plus something free of its loops: different points are
@@ -71,7 +57,9 @@ bool writes_in_place(const Stmt& s) {
     }
     if (loop && !used.insert(static_cast<size_t>(loop - s.loops.data())).second) return false;
   }
-  return used.size() == s.loops.size();
+  return std::ranges::all_of(s.loops, [&](const Loop& l) {
+    return l.extent.is(1) || used.contains(static_cast<size_t>(&l - s.loops.data()));
+  });
 }
 
 }  // namespace
@@ -91,8 +79,8 @@ StmtClass classify(const Stmt& s, const std::vector<int>& seq_written) {
     c = std::max(c, class_of_read(access_map(v.args), s.loops));
     reads_written = reads_written || std::ranges::find(seq_written, v.tensor) != seq_written.end();
   });
-  if (reads_written) return StmtClass::scan;
   if (contraction(s.value)) return StmtClass::contraction;
+  if (reads_written) return StmtClass::scan;
   return contains_reduction(s.value) ? StmtClass::reduction : c;
 }
 
@@ -117,16 +105,16 @@ void split_product(const Val& v, std::vector<Val>& factors, std::vector<Val>& co
 
 // The read that carries the factor: it depends on a reduction loop, and every other such read depends on no loop that
 // it does not (a scale per block, a zero point). Nothing but a read's value may depend on the reduction loops.
-Val heart(const Val& factor, const Names& reduced) {
+Val heart(const Val& factor, const Symbols& reduced) {
   std::vector<Val> found;
   for (const ReadSite& r : reads(factor, {})) {
-    const Names s = symbols_of(r.read);
+    const Symbols s = free_symbols(r.read);
     if (std::ranges::any_of(s, [&](const auto& name) { return reduced.contains(name); })) found.push_back(r.read);
   }
   for (const Val& r : found) {
-    const Names mine = symbols_of(r);
+    const Symbols mine = free_symbols(r);
     if (std::ranges::all_of(found, [&](const Val& o) {
-          const Names theirs = symbols_of(o);
+          const Symbols theirs = free_symbols(o);
           return std::ranges::includes(mine, theirs);
         }))
       return r;
@@ -134,8 +122,8 @@ Val heart(const Val& factor, const Names& reduced) {
   return nullptr;
 }
 
-bool depends_on(const Val& v, const Names& names) {
-  return std::ranges::any_of(symbols_of(v), [&](const auto& s) { return names.contains(s); });
+bool depends_on(const Val& v, const Symbols& names) {
+  return std::ranges::any_of(free_symbols(v), [&](const auto& s) { return names.contains(s); });
 }
 
 // A factor over no loop beyond another's (a scale per block) belongs to that side.
@@ -144,7 +132,7 @@ bool merge_to_two(std::vector<Factor>& sides) {
     bool merged = false;
     for (size_t i = 0; i < sides.size() && !merged; ++i)
       for (size_t j = 0; j < sides.size() && !merged; ++j) {
-        const Names inner = symbols_of(sides[i].read), outer = symbols_of(sides[j].read);
+        const Symbols inner = free_symbols(sides[i].read), outer = free_symbols(sides[j].read);
         if (i == j || !std::ranges::includes(outer, inner)) continue;
         sides[j].factor = val::binary(BinaryOp::mul, sides[j].factor, sides[i].factor);
         sides.erase(sides.begin() + static_cast<std::ptrdiff_t>(i));
@@ -160,7 +148,7 @@ bool merge_to_two(std::vector<Factor>& sides) {
 std::optional<Contraction> contraction(const Val& reduce) {
   if (reduce->kind != ValKind::reduce || reduce->reduce_op() != ReduceOp::sum) return std::nullopt;
   if (contains_reduction(reduce->args[0])) return std::nullopt;
-  Names reduced;
+  Symbols reduced;
   for (const Loop& l : reduce->loops) reduced.insert(l.var);
   Contraction c;
   std::vector<Val> factors;

@@ -10,15 +10,6 @@ namespace dlc {
 
 namespace {
 
-std::set<std::string> symbols_of(const Val& v) {
-  std::set<std::string> s;
-  for (const Val& a : v->args) s.merge(symbols_of(a));
-  if (v->kind == ValKind::index)
-    for (auto& name : v->index.symbols()) s.insert(name);
-  for (const Loop& l : v->loops) s.erase(l.var);
-  return s;
-}
-
 bool joins(ReduceOp op) { return op != ReduceOp::argmax && op != ReduceOp::argmin; }
 
 // sum[i] sum[j] x as sum[i, j] x, where x needs both; nullptr when v is nothing of the kind.
@@ -26,7 +17,7 @@ Val joined(const Val& v) {
   if (v->kind != ValKind::reduce || !joins(v->reduce_op())) return nullptr;
   const Val& inner = v->args[0];
   if (inner->kind != ValKind::reduce || inner->op != v->op || inner->to != v->to) return nullptr;
-  const auto needed = symbols_of(inner);
+  const auto needed = free_symbols(inner);
   std::vector<Loop> loops = v->loops;
   for (const Loop& l : v->loops)
     if (!needed.contains(l.var)) return nullptr;  // cheaper once, by itself
@@ -107,7 +98,7 @@ class Normaliser {
   }
 
   static bool depends_on_all(const Val& v, const std::vector<Loop>& loops) {
-    const auto symbols = symbols_of(v);
+    const auto symbols = free_symbols(v);
     return std::ranges::all_of(loops, [&](const Loop& l) { return symbols.contains(l.var); });
   }
 
@@ -153,7 +144,7 @@ class Normaliser {
   // A statement of its own for the reduction v; returns the read of its result.
   Val extract(const Val& v, const Place& place) {
     const size_t stay = level(v);
-    const auto symbols = symbols_of(v);
+    const auto symbols = free_symbols(v);
     Stmt s;
     const auto take = [&](const std::vector<Loop>& loops) {
       for (const Loop& l : loops)

@@ -25,7 +25,7 @@ class Verifier {
  private:
   using Names = std::set<std::string, std::less<>>;
 
-  Result<> refuse(std::string message, std::string hint = {}) const {
+  std::unexpected<Error> refuse(std::string message, std::string hint = {}) const {
     return fail({}, fmt::format("kernel @{}: {}", k_.name, message), std::move(hint));
   }
   const KernelTensor& tensor(int i) const { return k_.tensors[static_cast<size_t>(i)]; }
@@ -57,7 +57,8 @@ class Verifier {
           fmt::format("view {} has {} dims and {} strides", t.name, t.shape.size(), t.view->byte_strides.size()));
     bool valid = t.view->byte_offset.valid();
     for (const Expr& s : t.view->byte_strides) valid = valid && s.valid();
-    return valid ? Result<>() : refuse("the address of view " + t.name + " overflows 64 bits");
+    if (!valid) return refuse("the address of view " + t.name + " overflows 64 bits");
+    return {};
   }
 
   Result<> operands() {
@@ -115,18 +116,15 @@ class Verifier {
     Names inner = outer;
     for (const Loop& l : loops) {
       if (!is_identifier(l.var) || is_reserved_word(l.var))
-        return fail({}, fmt::format("kernel @{}: {}: '{}' cannot name a loop", k_.name, where, l.var));
+        return refuse(fmt::format("{}: '{}' cannot name a loop", where, l.var));
       if (!inner.insert(l.var).second || dims_.contains(l.var))
-        return fail(
-            {}, fmt::format("kernel @{}: {}: loop {} hides another loop or dim of that name", k_.name, where, l.var));
-      if (!l.extent.valid())
-        return fail({}, fmt::format("kernel @{}: {}: the extent of loop {} overflows 64 bits", k_.name, where, l.var));
+        return refuse(fmt::format("{}: loop {} hides another loop or dim of that name", where, l.var));
+      if (!l.extent.valid()) return refuse(fmt::format("{}: the extent of loop {} overflows 64 bits", where, l.var));
     }
     for (const Loop& l : loops)
       for (const auto& s : l.extent.symbols())
         if (loop_names_.contains(s))
-          return fail(
-              {}, fmt::format("kernel @{}: {}: the extent of loop {} depends on loop {}", k_.name, where, l.var, s));
+          return refuse(fmt::format("{}: the extent of loop {} depends on loop {}", where, l.var, s));
     return inner;
   }
 

@@ -79,7 +79,18 @@ TEST_CASE("classes of whole kernels") {
   using Classes = std::vector<std::string>;
   CHECK(classes(normal(kConv)) == Classes{"contraction", "broadcast"});
   CHECK(classes(normal(kSoftmax)) == Classes{"reduction", "broadcast", "reduction", "broadcast"});
-  CHECK(classes(normal(kLstm)) == Classes{"contraction", "scan", "scan"});
+  CHECK(classes(normal(kLstm)) == Classes{"contraction", "contraction", "scan"});
+}
+
+TEST_CASE("unit loops do not change a class") {
+  const auto one = [](const std::string& value) {
+    const Kernel k =
+        normal("dlc.kernel 1\nkernel @k { in X: f32[1,8] out Y: f32[1,8] for u < 1, n < 8: Y[0, n] = " + value + " }");
+    return to_string(classify(k.body.back()));
+  };
+  CHECK(one("X[0, n]") == "elementwise");
+  CHECK(one("X[u, n]") == "elementwise");
+  CHECK(one("X[0, 3]") == "broadcast");
 }
 
 TEST_CASE("what is a contraction") {

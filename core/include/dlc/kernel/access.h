@@ -10,6 +10,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ namespace dlc {
 // One Expr per dim; nullopt where the index depends on data.
 using AccessMap = std::vector<std::optional<Expr>>;
 AccessMap access_map(const std::vector<Val>& indices);
+
+// Loop variables, dims and fields that v depends on, also inside its reads; its own reductions' loops are bound.
+using Symbols = std::set<std::string, std::less<>>;
+Symbols free_symbols(const Val& v);
 
 // What is known at a place in a value: ranges of symbols, and Exprs that are >= 0 because an enclosing condition says
 // so.
@@ -56,8 +61,8 @@ enum class StmtClass : uint8_t {
   remap,        // some read has other index arithmetic: slice, stride, reshape, padding
   gather,       // some index depends on data
   reduction,
-  contraction,  // a sum of products of two reads
-  scan,         // reads what its seq writes
+  contraction,  // a sum of products of two reads; inside a seq, each step's is one
+  scan,         // anything else that reads what its seq writes
   scatter,      // writes at computed or data-dependent places
 };
 std::string_view to_string(StmtClass c);
