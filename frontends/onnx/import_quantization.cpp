@@ -3,6 +3,7 @@
 
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/tables.h"
+#include "frontends/onnx/tensor_proto.h"
 
 namespace dlc::onnx_frontend {
 
@@ -28,14 +29,13 @@ Result<Values> linear(const NodeView& n, const std::string& record, Attrs attrs)
   if (axis < 0 && n.rank(0) > 0) {  // a scalar scale: a dim of 1 broadcasts along any axis
     for (size_t i = 1; i < in.size(); ++i) {
       if (in[i] == kNoValue) continue;
-      DLC_TRY(in[i], n.emit("reshape", {in[i]}, {{"shape", std::vector<Expr>{Expr(1)}}}));
+      DLC_TRY(in[i], n.reshaped(in[i], {1}));
     }
   }
   if (n.rank(0) == 0) {  // the records quantise along an axis: lend the scalar one
-    const std::vector<Expr> one{Expr(1)};
     for (auto& v : in) {
       if (v == kNoValue) continue;
-      DLC_TRY(v, n.emit("reshape", {v}, {{"shape", one}}));
+      DLC_TRY(v, n.reshaped(v, {1}));
     }
     attrs["axis"] = Expr(0);
     DLC_TRY(const ValueId y, n.emit(record, in, std::move(attrs)));
@@ -45,18 +45,15 @@ Result<Values> linear(const NodeView& n, const std::string& record, Attrs attrs)
   return n.emit_all(record, in, std::move(attrs));
 }
 
-// The result type is the zero point's, u8 without one (output_dtype from opset 21 on).
+// The result type is the zero point's, u8 without one (output_dtype says so from opset 21 on).
 Result<Values> quantize_linear(const NodeView& n) {
-  if (n.has(2)) return linear(n, "quantize_linear", {});
   DLC_TRY(const int64_t wanted, n.attr_int("output_dtype", 0));
-  if (wanted != 0 && wanted != 2) return n.error("attribute 'output_dtype' without a zero point must be UINT8");
-  if (!n.has(0) || !n.has(1)) return n.error("data or scale is missing");
-  DLC_TRY(Tensor zero, Tensor::make(kU8, {1}));
-  DLC_TRY(const int64_t axis, scale_axis(n));
-  DLC_TRY(const ValueId scale,
-          n.emit("reshape", {n.in(1)}, {{"shape", axis < 0 ? std::vector<Expr>{Expr(1)} : n.type(1).shape}}));
-  return n.emit_all("quantize_linear", {n.in(0), scale, n.add_constant(std::move(zero))},
-                    {{"axis", Expr(axis < 0 ? 0 : axis)}});
+  DType to = kU8;
+  if (wanted != 0) {
+    DLC_TRY(to, element_type(static_cast<int>(wanted), n.loc()));
+  }
+  if (n.has(2)) to = n.type(2).dtype;
+  return linear(n, "quantize_linear", {{"to", to}});
 }
 
 Result<Values> dequantize_linear(const NodeView& n) { return linear(n, "dequantize_linear", {}); }

@@ -57,6 +57,8 @@ class NodeView {
   Result<ValueId> emit(std::string op, std::vector<ValueId> inputs, Attrs attrs = {}) const;
   Result<std::vector<ValueId>> emit_all(std::string op, std::vector<ValueId> inputs, Attrs attrs = {}) const;
   ValueId add_constant(Tensor t) const;
+  // The value under another shape; a constant becomes another constant, without a node.
+  Result<ValueId> reshaped(ValueId v, std::vector<int64_t> shape) const;
   Result<ValueId> scalar(DType dtype, double value) const;
   Graph& graph() const;
 

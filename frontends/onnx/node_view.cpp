@@ -114,6 +114,15 @@ ValueId NodeView::add_constant(Tensor t) const {
   return graph().add_constant(graph().unique_name(name_ + ".const"), std::move(t));
 }
 
+Result<ValueId> NodeView::reshaped(ValueId v, std::vector<int64_t> shape) const {
+  const Value& value = graph().value(v);
+  if (value.constant) {
+    DLC_TRY(Tensor t, value.constant->reshaped(std::move(shape)));
+    return add_constant(std::move(t));
+  }
+  return emit("reshape", {v}, {{"shape", std::vector<Expr>(shape.begin(), shape.end())}});
+}
+
 Result<ValueId> NodeView::scalar(DType dtype, double value) const {
   DLC_TRY(Tensor t, Tensor::make(dtype, {}));
   t.set_double(0, value);
