@@ -92,7 +92,7 @@ bool bind_access(const Access& a, RunState& run, const SlotExtents& extents, Are
       b.check = !d.in_bounds;
       out.has_reg |= d.kind == AccessDim::Kind::reg && !d.reg_uniform;
     }
-    out.proven &= !b.check;
+    out.proven &= !b.check && d.kind == AccessDim::Kind::affine;
   }
   return true;
 }
