@@ -14,8 +14,8 @@ AccessMap access_map(const std::vector<Val>& indices) {
   return map;
 }
 
-Symbols free_symbols(const Val& v) {
-  Symbols s;
+SymbolSet free_symbols(const Val& v) {
+  SymbolSet s;
   for (const Val& a : v->args) s.merge(free_symbols(a));
   if (v->kind == ValKind::index)
     for (auto& name : v->index.symbols()) s.insert(name);

@@ -105,16 +105,16 @@ void split_product(const Val& v, std::vector<Val>& factors, std::vector<Val>& co
 
 // The read that carries the factor: it depends on a reduction loop, and every other such read depends on no loop that
 // it does not (a scale per block, a zero point). Nothing but a read's value may depend on the reduction loops.
-Val heart(const Val& factor, const Symbols& reduced) {
+Val heart(const Val& factor, const SymbolSet& reduced) {
   std::vector<Val> found;
   for (const ReadSite& r : reads(factor, {})) {
-    const Symbols s = free_symbols(r.read);
+    const SymbolSet s = free_symbols(r.read);
     if (std::ranges::any_of(s, [&](const auto& name) { return reduced.contains(name); })) found.push_back(r.read);
   }
   for (const Val& r : found) {
-    const Symbols mine = free_symbols(r);
+    const SymbolSet mine = free_symbols(r);
     if (std::ranges::all_of(found, [&](const Val& o) {
-          const Symbols theirs = free_symbols(o);
+          const SymbolSet theirs = free_symbols(o);
           return std::ranges::includes(mine, theirs);
         }))
       return r;
@@ -122,7 +122,7 @@ Val heart(const Val& factor, const Symbols& reduced) {
   return nullptr;
 }
 
-bool depends_on(const Val& v, const Symbols& names) {
+bool depends_on(const Val& v, const SymbolSet& names) {
   return std::ranges::any_of(free_symbols(v), [&](const auto& s) { return names.contains(s); });
 }
 
@@ -132,7 +132,7 @@ bool merge_to_two(std::vector<Factor>& sides) {
     bool merged = false;
     for (size_t i = 0; i < sides.size() && !merged; ++i)
       for (size_t j = 0; j < sides.size() && !merged; ++j) {
-        const Symbols inner = free_symbols(sides[i].read), outer = free_symbols(sides[j].read);
+        const SymbolSet inner = free_symbols(sides[i].read), outer = free_symbols(sides[j].read);
         if (i == j || !std::ranges::includes(outer, inner)) continue;
         sides[j].factor = val::binary(BinaryOp::mul, sides[j].factor, sides[i].factor);
         sides.erase(sides.begin() + static_cast<std::ptrdiff_t>(i));
@@ -148,7 +148,7 @@ bool merge_to_two(std::vector<Factor>& sides) {
 std::optional<Contraction> contraction(const Val& reduce) {
   if (reduce->kind != ValKind::reduce || reduce->reduce_op() != ReduceOp::sum) return std::nullopt;
   if (contains_reduction(reduce->args[0])) return std::nullopt;
-  Symbols reduced;
+  SymbolSet reduced;
   for (const Loop& l : reduce->loops) reduced.insert(l.var);
   Contraction c;
   std::vector<Val> factors;

@@ -23,8 +23,8 @@ using AccessMap = std::vector<std::optional<Expr>>;
 AccessMap access_map(const std::vector<Val>& indices);
 
 // Loop variables, dims and fields that v depends on, also inside its reads; its own reductions' loops are bound.
-using Symbols = std::set<std::string, std::less<>>;
-Symbols free_symbols(const Val& v);
+using SymbolSet = std::set<std::string, std::less<>>;
+SymbolSet free_symbols(const Val& v);
 
 // What is known at a place in a value: ranges of symbols, and Exprs that are >= 0 because an enclosing condition says
 // so.
