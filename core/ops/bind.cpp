@@ -424,8 +424,8 @@ class Binder {
 
 }  // namespace
 
-Result<> bind(const RecordAst& record, std::span<const Operand> operands, const Attrs& attrs, Symbols& symbols,
-              Kernel& kernel) {
+Result<> bind_signature(const RecordAst& record, std::span<const Operand> operands, const Attrs& attrs,
+                        Symbols& symbols, Kernel& kernel) {
   return Binder(record, operands, attrs, symbols, kernel).run();
 }
 

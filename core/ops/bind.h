@@ -10,8 +10,8 @@
 namespace dlc::detail {
 
 // Fills `symbols` and the operand and result tensors of `kernel`.
-Result<> bind(const RecordAst& record, std::span<const Operand> operands, const Attrs& attrs, Symbols& symbols,
-              Kernel& kernel);
+Result<> bind_signature(const RecordAst& record, std::span<const Operand> operands, const Attrs& attrs,
+                        Symbols& symbols, Kernel& kernel);
 
 // ---- the parts, in the order they run
 

@@ -123,21 +123,25 @@ std::vector<std::string> RecordSet::names() const {
   return out;
 }
 
+const detail::DefTable& RecordSet::defs() const {
+  static const detail::DefTable kNone;
+  return defs_ ? *defs_ : kNone;
+}
+
 Result<Kernel> RecordSet::instantiate(const Record& record, std::span<const Operand> operands, const Attrs& attrs,
                                       const Ranges& ranges, const Loc& where) const {
-  static const detail::DefTable kNoDefs;
   const detail::RecordAst& ast = record.ast();
   detail::Symbols symbols;
   symbols.owner = ast.name;
   symbols.file = ast.file;
   symbols.where = where;
-  symbols.defs = defs_ ? defs_.get() : &kNoDefs;
+  symbols.defs = &defs();
   symbols.ranges = ranges;
   for (const detail::Statement& s : ast.body) detail::collect_lets(s, symbols.lets);
   Kernel k;
   k.name = ast.name;
   if (!where.node.empty()) k.locations.push_back(where.node);
-  DLC_CHECK(detail::bind(ast, operands, attrs, symbols, k));
+  DLC_CHECK(detail::bind_signature(ast, operands, attrs, symbols, k));
   if (!ast.is_extern) DLC_CHECK(detail::StatementBuilder(symbols, k).build(ast.body));
   return k;
 }

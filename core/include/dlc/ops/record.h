@@ -86,6 +86,7 @@ class RecordSet {
 
   const Record* find(std::string_view name) const;
   std::vector<std::string> names() const;  // sorted
+  const detail::DefTable& defs() const;    // for the library's own parts
 
   // The kernel of `record` for these operands. `ranges` are the ranges of symbolic dims. Errors name the record, the
   // operand and the rule; `where` (the model's node) is put on every diagnostic.
