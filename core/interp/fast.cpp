@@ -1,5 +1,7 @@
 #include "core/interp/fast.h"
 
+#include <algorithm>
+
 #include "core/interp/ops.h"
 #include "core/interp/tree_walk.h"
 
@@ -7,7 +9,7 @@ namespace dlc::interp {
 
 namespace {
 
-void plan_body(const Lowered& code, const std::vector<StmtCode>& body, std::vector<LoopCode>& around,
+void plan_body(Lowered& code, const std::vector<StmtCode>& body, std::vector<LoopCode>& around,
                std::vector<AssignPlan>& out) {
   for (const StmtCode& s : body) {
     if (s.is_seq()) {
@@ -19,12 +21,19 @@ void plan_body(const Lowered& code, const std::vector<StmtCode>& body, std::vect
     }
     AssignPlan& p = out[static_cast<size_t>(s.id)];
     p.around = around;
-    p.program = plan(code, {.source = &s,
-                            .loops = &s.loops,
-                            .around = &p.around,
-                            .value = &s.value,
-                            .tensor = s.tensor,
-                            .indices = &s.indices});
+    Task task{.source = &s,
+              .loops = &s.loops,
+              .around = &p.around,
+              .value = &s.value,
+              .tensor = s.tensor,
+              .indices = &s.indices};
+    p.program = plan(code, task);
+    if (!p.program) continue;
+    Node rest = s.value;
+    p.contractions = extract_contractions(code, s, p.around, rest);
+    if (p.contractions.empty()) continue;
+    task.value = &rest;
+    p.rest = plan(code, task);
   }
 }
 
@@ -37,29 +46,49 @@ class Runner {
   Result<> assign(const StmtCode& s, const std::vector<LoopCode>& around) {
     const AssignPlan& plan = plans_[static_cast<size_t>(s.id)];
     Bound& b = bound_[static_cast<size_t>(s.id)];
-    if (!b.tried) {
-      b.tried = true;
-      if (plan.program) b.frame = bind(*plan.program, run_, plan.around, arena_);
-      if (b.frame) b.ranges = ranges(plan.program->loops);
+    if (!b.tried) bind_statement(plan, b);
+    if (b.rest && contract(b)) return strips(s, *plan.rest, *b.rest, b.rest_ranges, around);
+    if (!b.all) return walk_.assign(s, around);
+    return strips(s, *plan.program, *b.all, b.all_ranges, around);
+  }
+
+ private:
+  struct Bound {
+    bool tried = false;
+    std::optional<Frame> all, rest;
+    std::vector<LoopRange> all_ranges, rest_ranges;
+    std::vector<std::unique_ptr<BoundContraction>> contractions;
+  };
+
+  void bind_statement(const AssignPlan& plan, Bound& b) {
+    b.tried = true;
+    if (!plan.program) return;
+    b.all = bind(*plan.program, run_, plan.around, arena_);
+    if (!b.all) return;
+    b.all_ranges = ranges(plan.program->loops);
+    if (!plan.rest) return;
+    for (const Contraction& c : plan.contractions) {
+      b.contractions.push_back(BoundContraction::bind(c, run_, plan.around, arena_));
+      if (!b.contractions.back()) return;
     }
-    if (!b.frame) return walk_.assign(s, around);
-    Frame& f = *b.frame;
-    const Program& p = *plan.program;
+    b.rest = bind(*plan.rest, run_, plan.around, arena_);
+    b.rest_ranges = ranges(plan.rest->loops);
+  }
+
+  static bool contract(const Bound& b) {
+    return std::ranges::all_of(b.contractions, [](const auto& c) { return c->run(); });
+  }
+
+  Result<> strips(const StmtCode& s, const Program& p, Frame& f, const std::vector<LoopRange>& ranges,
+                  const std::vector<LoopCode>& around) {
     Result<> result;
-    for_strips(p, f, b.ranges.data(), [&](int64_t row, int64_t col) {
+    for_strips(p, f, ranges.data(), [&](int64_t row, int64_t col) {
       if (!f.odd && store_strip(p, f, f.accesses[p.store])) return true;
       result = points(s, p, f, row, col, around);
       return result.has_value();
     });
     return result;
   }
-
- private:
-  struct Bound {
-    bool tried = false;
-    std::optional<Frame> frame;
-    std::vector<LoopRange> ranges;
-  };
 
   std::vector<LoopRange> ranges(const std::vector<LoopCode>& loops) const {
     std::vector<LoopRange> r;
@@ -96,7 +125,7 @@ int count(const std::vector<StmtCode>& body) {
 
 }  // namespace
 
-std::vector<AssignPlan> plan_all(const Lowered& code) {
+std::vector<AssignPlan> plan_all(Lowered& code) {
   std::vector<AssignPlan> plans(static_cast<size_t>(count(code.body)));
   std::vector<LoopCode> around;
   plan_body(code, code.body, around, plans);

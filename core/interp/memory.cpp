@@ -33,7 +33,7 @@ Result<RunState> Storage::bind(const Lowered& code, std::span<const Buffer> buff
                   "bind it when preparing the kernel, or pass it to run()");
     run.slot(s) = it->second;
   }
-  run.tensors.resize(k.tensors.size());
+  run.tensors.resize(code.tensors.size());  // with scratch tensors, which are placed when they are used
   for (size_t i = 0; i < k.tensors.size(); ++i)
     if (!k.tensors[i].view) DLC_CHECK(place(run, i, buffers));
   // A view may be of another view, which must come first; k bounds the depth of any chain.
