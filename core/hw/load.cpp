@@ -162,15 +162,14 @@ yaml::Ptr resolve_siblings(ReadContext& cx, const yaml::Node& n, int depth) {
     if (!base || base_name == e.key || depth >= kMaxLikeDepth) {
       std::vector<std::string> names;
       for (const auto& s : n.entries) names.push_back(s.key);
-      cx.error(
-          like->value->loc(),
-          base ? "'like: " + base_name + "' goes in a circle" : "'like: " + base_name + "' names no entry beside it",
-          base ? "" : did_you_mean(base_name, names));
-      continue;
+      cx.error(like->value->loc(),
+               "'like: " + base_name + "' " + (base ? "goes in a circle" : "names no entry beside it"),
+               base ? "" : did_you_mean(base_name, names));
+      base = nullptr;
     }
     auto own = std::make_shared<yaml::Node>(*e.value);
     std::erase_if(own->entries, [](const yaml::Entry& x) { return x.key == "like"; });
-    e.value = yaml::merge(base->value, own);
+    e.value = base ? yaml::merge(base->value, own) : own;
     again = again || e.value->find("like") != nullptr;
   }
   return again ? resolve_siblings(cx, *out, depth + 1) : out;

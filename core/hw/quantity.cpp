@@ -48,8 +48,8 @@ std::optional<double> scaled(const Split& s, std::span<const Unit> units) {
 
 std::unexpected<Error> wrong_unit(std::string_view text, const Split& s, const Loc& where, std::string_view what,
                                   std::string_view units) {
-  const std::string unit = s.unit.empty() ? "no unit" : "the unit '" + std::string(s.unit) + "'";
-  return fail(where, "'" + std::string(text) + "' has " + unit + ", which is not one of " + std::string(what),
+  const std::string unit = s.unit.empty() ? "it has no unit" : "its unit is '" + std::string(s.unit) + "'";
+  return fail(where, "'" + std::string(text) + "' is not " + std::string(what) + ": " + unit,
               "use one of " + std::string(units));
 }
 

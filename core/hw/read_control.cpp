@@ -24,8 +24,10 @@ void read_sync(ReadContext& cx, const yaml::Node& n) {
   if (const auto* o = m.need("object")) {
     const std::string name = cx.text(*o);
     s.object = cx.hw.find_state(name);
-    if (s.object < 0 || cx.hw.state[static_cast<size_t>(s.object)].kind != HwState::Kind::counter)
+    if (s.object < 0 || cx.hw.state[static_cast<size_t>(s.object)].kind != HwState::Kind::counter) {
       cx.error(o->loc(), "'" + name + "' is not a counter in 'state'");
+      s.object = -1;
+    }
   }
   const auto mask = [&](const yaml::Node* f) {
     const std::string name = f ? cx.text(*f) : "";

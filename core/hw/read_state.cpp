@@ -45,6 +45,7 @@ HwView read_view(ReadContext& cx, const std::string& name, const yaml::Node& n) 
 }
 
 void read_memory(ReadContext& cx, MapReader& m, HwState& s) {
+  const size_t errors_before = cx.errors.diagnostics.size();
   if (const auto* n = m.need("elem")) s.elem = cx.elem(cx.text(*n), n->loc());
   const auto* words = m.find("words");
   const auto* size = m.find("size");
@@ -92,6 +93,7 @@ void read_memory(ReadContext& cx, MapReader& m, HwState& s) {
     s.reset = cx.integer(*n, s.elem.dtype.min_value(), s.elem.dtype.max_value());
   m.word("oob", {"error"});
   if (const auto* n = m.find("timing")) s.timing = cx.timing(*n, m.what());
+  if (cx.errors.diagnostics.size() > errors_before) return;
   for (const HwView& v : s.views) {
     const auto end = checked_mul(v.offset, s.elem.bytes());
     if (!end || *end + v.elem.bytes() > s.words * s.elem.bytes())
@@ -160,8 +162,9 @@ void read_params(ReadContext& cx, const yaml::Node& n, const std::map<std::strin
   for (const auto& e : m.entries()) {
     cx.valid_name(e.key, e.loc());
     const auto over = overrides.find(e.key);
-    const int64_t value =
-        over != overrides.end() ? over->second : m.integer(e.key, -(int64_t{1} << 40), int64_t{1} << 40, 0);
+    const size_t errors_before = cx.errors.diagnostics.size();
+    int64_t value = over != overrides.end() ? over->second : m.integer(e.key, -(int64_t{1} << 40), int64_t{1} << 40, 0);
+    if (cx.errors.diagnostics.size() > errors_before) value = 1;  // something that fits, so that only this is reported
     cx.hw.params.push_back({e.key, value});
     names.push_back(e.key);
   }

@@ -56,7 +56,7 @@ std::string ReadContext::text(const yaml::Node& n) {
     const auto e = parse_hw_expr(std::string_view(n.text).substr(open + 2, close - open - 2), param_names(), loc);
     if (!e) {
       error(e.error());
-      out += "0";
+      out += "?";
     } else {
       out += std::to_string(e->constant().value_or(0));  // params only: always a constant
     }
@@ -82,9 +82,10 @@ int64_t ReadContext::integer(const yaml::Node& n, int64_t lo, int64_t hi) {
     error(n.loc(), "an integer is wanted here, not " + std::string(yaml::describe(n.kind)));
     return lo;
   }
+  const size_t before = errors.diagnostics.size();
   const auto v = parse_integer(text(n), n.loc());
   if (!v) {
-    error(v.error());
+    if (errors.diagnostics.size() == before) error(v.error());
     return lo;
   }
   if (*v < lo || *v > hi) {

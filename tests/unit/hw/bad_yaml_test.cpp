@@ -1,0 +1,139 @@
+// Wrong descriptions, each with the whole message it must give.
+#include "dlc/hw/load.h"
+#include "mini.h"
+
+using namespace dlc;
+
+namespace {
+
+struct Bad {
+  const char* from;
+  const char* to;
+  const char* message;
+};
+
+const Bad kBad[] = {
+    {"family: queue_machine/1", "name: other", "mini.yaml:3:1: error: key 'name' appears twice; first at line 2"},
+    {"family:", "famly:",
+     "mini.yaml:3:1: error: unknown key 'famly' in the description\n  next: did you mean 'family'?"},
+    {"clock: 1.0GHz", "clock: 1.0GiB",
+     "mini.yaml:4:8: error: '1.0GiB' is not a frequency: its unit is 'GiB'\n  next: use one of Hz kHz MHz GHz"},
+    {"clock: 1.0GHz", "clock: 1000",
+     "mini.yaml:4:8: error: '1000' is not a frequency: it has no unit\n  next: use one of Hz kHz MHz GHz"},
+    {"size: 1MiB", "size: 1 GHz",
+     "mini.yaml:7:26: error: '1 GHz' is not a size: its unit is 'GHz'\n  next: use one of B KB MB GB TB KiB MiB GiB "
+     "TiB"},
+    {"peak: 4 B/cy", "peak: 4 KiB",
+     "mini.yaml:7:101: error: '4 KiB' is not a rate: its unit is 'KiB'\n  next: use one of B/cy KiB/cy B/s KB/s MB/s "
+     "GB/s TB/s"},
+    {"read_latency: 80", "read_latency: 80 B",
+     "mini.yaml:7:91: error: '80 B' is not a time: its unit is 'B'\n  next: use one of cycles ns us ms s"},
+    {"${L*16}", "${K*16}", "mini.yaml:5:26: error: unknown name 'K' (did you mean 'L'?) in 'K*16'"},
+    {"${WORDS}", "${WORDS", "mini.yaml:8:33: error: '${' without '}'"},
+    {"views: {low", "viws: {low",
+     "mini.yaml:9:37: error: unknown key 'viws' in state 'acc'\n  next: did you mean 'views'?"},
+    {"s8[L]", "s8[0*L]", "mini.yaml:8:16: error: 's8[0*L]' has 0 lanes, which is outside 1 .. 65536"},
+    {"s8[L]", "q8[L]", "mini.yaml:8:16: error: 'q8' is not an element type\n  next: s8, u31, f32, bf16 ... or bool"},
+    {"w0: [io]", "w0: [dma]", "mini.yaml:8:3: error: port 'w0' of 'buf' names the client 'dma', which is not a queue"},
+    {"stall io", "stall me", "mini.yaml:8:3: error: 'conflict' of 'buf' stalls 'me', which is not a queue"},
+    {"i + 2", "i - 2", "mini.yaml:11:37: error: entry 0 of rom 'inv' is -32768, which u16 does not hold"},
+    {"i + 2", "i", "mini.yaml:11:38: error: overflow or division by zero in 'floor(65536/(i) + 1/2)'"},
+    {"[[5], 3]", "[[5], 2]", "mini.yaml:14:53: error: the example says half(5) = 2, the definition gives 3"},
+    {"[[9], 3]", "[[9, 1], 3]", "mini.yaml:15:57: error: example with 2 arguments; def 'quarter' has 1"},
+    {"object: sem", "object: acc", "mini.yaml:17:35: error: 'acc' is not a counter in 'state'"},
+    {"wai: u8@8", "wai: u4@8", "mini.yaml:17:54: error: field 'wai' has 4 bits for 8 semaphores"},
+    {"{illegal: 1, oob: 2", "{illegal: 1, oob: 1",
+     "mini.yaml:18:31: error: causes 'illegal' and 'oob' both have code 1"},
+    {"word: 128", "word: 100", "mini.yaml:20:9: error: 'word' must be a multiple of 32 bits"},
+    {"sp: u8@56, n: {at: u6@64, plus: 1}, pad", "sp: u8@56, n: {at: u6@60, plus: 1}, pad",
+     "mini.yaml:27:117: error: fields 'sp' and 'n' of insn 'ld' overlap at bit 60"},
+    {"lo: u6@80", "lo: u6@124",
+     "mini.yaml:27:154: error: field 'lo' of insn 'ld' takes bits 124 .. 129; the word has 128"},
+    {"pad: s8@72", "pad: x8@72", "mini.yaml:27:147: error: field 'pad': 'x8@72' is not of the form u14@80 or s16@152"},
+    {"fn: {e: [none, half, lut], at: u2@25}", "fn: {e: [none, half, lut], at: u1@25}",
+     "mini.yaml:45:70: error: enumerator 'lut' = 2 of field 'fn' does not fit 1 bits"},
+    {"{weights: 0, arena: 1}", "{weights: 0, arena: 0}",
+     "mini.yaml:27:70: error: enumerators 'weights' and 'arena' of field 'seg' are both number 0"},
+    {"op: 3", "op: 2", "mini.yaml:43:11: error: insns 'mul' and 'post' both have opcode 2"},
+    {"op: 3", "op: 16", "mini.yaml:43:11: error: 16 is outside 0 .. 15"},
+    {"queue: alu\n      doc", "queue: alux\n      doc",
+     "mini.yaml:36:14: error: there is no queue 'alux'\n  next: did you mean 'alu'?"},
+    {"fix: {to: tab}", "fix: {to: tib}", "mini.yaml:31:27: error: field 'to' has no enumerator 'tib'"},
+    {"\"off % L == 0\"", "\"off % L\"", "mini.yaml:32:18: error: a condition is wanted here, not a number: off % L"},
+    {"\"4 + n\"", "\"4 + nn\"", "mini.yaml:33:20: error: unknown name 'nn' (did you mean 'n'?) in '4 + nn'"},
+    {"loops: {i: n, k: m, l: L}", "loops: {i: n, k: m, a: L}",
+     "mini.yaml:39:27: error: loop 'a' of insn 'mul' has the name of a field, param or memory"},
+    {"CTRL: {at: 8,", "CTRL: {at: 4,", "mini.yaml:60:3: error: csr 'ID' and csr 'CTRL' overlap"},
+    {"reset: w1}", "reset: w2}",
+     "mini.yaml:60:42: error: 'w2' is not a value of 'reset' in bits of csr 'CTRL'\n  next: one of ro, rw, w1, w1c"},
+    {"SEG: {at: 16, w: 64, n: 2}", "SEG: {at: 16, w: 64, n: 2, names: [a]}",
+     "mini.yaml:61:3: error: csr 'SEG' has n = 2 and 1 names"},
+    {"end: {op: 5", "end: {like: stt, op: 5",
+     "mini.yaml:57:17: error: 'like: stt' names no entry beside it\n  next: did you mean 'st'?"},
+};
+
+}  // namespace
+
+TEST_CASE("wrong descriptions are refused with their place and reason") {
+  for (const Bad& b : kBad) {
+    INFO(b.from << "  ->  " << b.to);
+    const auto hw = parse_hw(mini_with(b.from, b.to), "mini.yaml");
+    REQUIRE_FALSE(hw.has_value());
+    CHECK(to_string(hw.error()) == b.message);
+  }
+}
+
+TEST_CASE("several faults are reported at once") {
+  std::string text = mini_with("words: 32,", "words: many,");
+  text.replace(text.find("op: 3"), 5, "op: x");
+  const auto hw = parse_hw(text, "mini.yaml");
+  REQUIRE_FALSE(hw.has_value());
+  CHECK(hw.error().diagnostics.size() == 2);
+}
+
+TEST_CASE("texts that are not descriptions") {
+  REQUIRE_ERROR(parse_hw("", "t.yaml"), "t.yaml: error: the file is empty");
+  REQUIRE_ERROR(parse_hw("- a\n", "t.yaml"), "t.yaml:1:1: error: a hardware description is a map");
+  REQUIRE_ERROR(parse_hw("a: [1, 2\n", "t.yaml"), "error: not valid YAML: ");
+  REQUIRE_ERROR(parse_hw("a: !!int 3\n", "t.yaml"), "t.yaml:1:4: error: tag 'tag:yaml.org,2002:int' is not allowed");
+  REQUIRE_ERROR(parse_hw("a: 1\n---\nb: 2\n", "t.yaml"), "a second YAML document");
+  REQUIRE_ERROR(parse_hw("a: &x {p: 1}\nb: {<<: *x}\n", "t.yaml"), "t.yaml:2:5: error: merge key '<<' is not allowed");
+  REQUIRE_ERROR(parse_hw("a: &x [*x]\n", "t.yaml"), "alias");
+  REQUIRE_ERROR(parse_hw("? [a]\n: b\n", "t.yaml"), "a key must be text");
+  REQUIRE_ERROR(parse_hw(std::string("a: \0b", 5), "t.yaml"), "it holds a zero byte");
+  REQUIRE_ERROR(parse_hw(std::string(5 << 20, '#'), "t.yaml"), "the limit is 4194304");
+  REQUIRE_ERROR(parse_hw("like: nowhere.yaml\nname: x\n", "t.yaml"), "t.yaml:1:7: error: 'like: nowhere.yaml': ");
+}
+
+TEST_CASE("an alias bomb and deep nesting are bounded") {
+  std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    for (int k = 0; k < 10; ++k) bomb += (k ? ", *a" : "*a") + std::to_string(i - 1);
+    bomb += "]\n";
+  }
+  REQUIRE_ERROR(parse_hw(bomb, "t.yaml"), "more than 200000 values after expanding aliases");
+  REQUIRE_ERROR(parse_hw("a: " + std::string(100, '[') + std::string(100, ']'), "t.yaml"),
+                "nested deeper than 64 levels");
+  REQUIRE_ERROR(parse_hw("a: " + std::string(100000, '['), "t.yaml"), "nested deeper than 64 levels");
+}
+
+TEST_CASE("damaged descriptions end with a message, never otherwise") {
+  uint64_t state = 1;
+  for (int round = 0; round < 300; ++round) {
+    std::string text = kMini;
+    for (int k = 0; k < 3; ++k) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      const size_t at = (state >> 33) % text.size();
+      const int kind = static_cast<int>(state >> 61);
+      if (kind < 3)
+        text[at] = static_cast<char>(state >> 40);
+      else if (kind < 5)
+        text.erase(at, (state >> 20) % 40);
+      else
+        text.insert(at, text.substr((state >> 10) % text.size(), 20));
+    }
+    const auto hw = parse_hw(text, "t.yaml");
+    if (!hw) CHECK_FALSE(hw.error().empty());
+  }
+}

@@ -1,0 +1,36 @@
+#include "dlc/hw/emit.h"
+
+#include "mini.h"
+
+using namespace dlc;
+using Catch::Matchers::Contains;
+
+TEST_CASE("constants have the same names and values in every language") {
+  const HwDescription hw = mini();
+  const std::string sv = emit_systemverilog(hw), c = emit_c_header(hw), cpp = emit_cpp_header(hw);
+  CHECK_THAT(sv, Contains("package mini_cfg;\n"));
+  CHECK_THAT(sv, Contains("  localparam int WORDS = 64;\n"));
+  CHECK_THAT(sv,
+             Contains("  localparam int LD_N_L = 64;\n  localparam int LD_N_W = 6;\n  localparam int LD_N_P = 1;\n"));
+  CHECK_THAT(sv, Contains("  localparam int ST_OFF_U = 4;\n"));
+  CHECK_THAT(sv, Contains("  localparam int POST_FN_E_LUT = 2;\n"));
+  CHECK_THAT(sv, Contains("  localparam logic [127:0] END_USED = 128'hffff0f;\n"));
+  CHECK_THAT(sv, Contains("  localparam logic [63:0] ARCH_HASH = 64'h" + hash_text(hw.arch_hash).substr(2)));
+  CHECK_THAT(sv, Contains("  localparam int ROM_INV_1 = 21845;\n"));
+  CHECK_THAT(sv, Contains("endpackage\n"));
+  CHECK_THAT(cpp, Contains("namespace mini_cfg {\n"));
+  CHECK_THAT(cpp, Contains("inline constexpr int CSR_SEG_N = 2;\n"));
+  CHECK_THAT(c, Contains("#define MINI_CFG_CSR_CTRL_RESET_B (1)\n"));
+  CHECK_THAT(c, Contains("  mini_cfg_put(words, 64, 6, (uint64_t)((a->n - (1))));\n"));
+}
+
+TEST_CASE("the manual has every memory, instruction, register and fault") {
+  const HwDescription hw = mini();
+  const std::string text = emit_manual(hw);
+  for (const HwState& s : hw.state) CHECK_THAT(text, Contains("| `" + s.name + "` |"));
+  for (const HwInsn& i : hw.isa.insns) CHECK_THAT(text, Contains("### " + i.name + "\n"));
+  for (const HwCsr& r : hw.csr) CHECK_THAT(text, Contains("| " + r.name));
+  for (const HwFault& f : hw.faults) CHECK_THAT(text, Contains("* " + f.name + " = "));
+  CHECK_THAT(text, Contains("Legal only where `off % L == 0`."));
+  CHECK(emit_manual(hw) == text);
+}

@@ -1,0 +1,114 @@
+#include "dlc/hw/load.h"
+
+#include "mini.h"
+
+using namespace dlc;
+
+TEST_CASE("a description is read whole") {
+  const HwDescription hw = mini();
+  CHECK(hw.name == "mini");
+  CHECK(hw.clocks.at("base") == 1e9);
+  CHECK(hw.param("WORDS") == 64);
+  REQUIRE(hw.find_state("buf") >= 0);
+  const HwState& buf = hw.state[static_cast<size_t>(hw.find_state("buf"))];
+  CHECK(buf.elem == HwElem{kS8, 4});
+  CHECK(buf.words == 64);
+  CHECK(buf.ports.at(0).clients == std::vector<std::string>{"alu", "io"});
+  CHECK(hw.find_space("dram.arena") >= 0);
+  CHECK(hw.find_space("dram") == -1);
+  CHECK(hw.spaces[static_cast<size_t>(hw.find_space("dram.weights"))].writable == false);
+  const HwState& inv = hw.state[static_cast<size_t>(hw.find_state("inv"))];
+  CHECK(inv.rom == std::vector<int64_t>{32768, 21845, 16384, 13107, 10923, 9362, 8192, 7282});
+  CHECK(hw.defs.at(1).name == "quarter");
+  REQUIRE(hw.sync);
+  CHECK(hw.sync->wait_field == "wai");
+  CHECK(hw.fault_code("oob") == 2);
+  CHECK(hw.csr.at(1).flags.at(1).at == 1);
+}
+
+TEST_CASE("instructions have one form for each kind of memory") {
+  const HwDescription hw = mini();
+  const auto forms = [&](const char* name) {
+    return hw.isa.insns[static_cast<size_t>(hw.isa.find(name))].forms.size();
+  };
+  CHECK(forms("ld") == 2);  // buf or tab; the segments look the same
+  CHECK(forms("mul") == 1);
+  CHECK(forms("post") == 4);  // acc or buf, to buf or acc
+  CHECK(forms("end") == 0);
+  const HwInsn& post = hw.isa.insns[static_cast<size_t>(hw.isa.find("post"))];
+  for (const HwForm& f : post.forms) CHECK(verify(f.kernel).has_value());
+}
+
+TEST_CASE("params are overridden, and everything follows") {
+  const HwDescription hw = mini({{"L", 8}});
+  CHECK(hw.param("WORDS") == 128);
+  CHECK(hw.state[static_cast<size_t>(hw.find_state("acc"))].elem.lanes == 8);
+  CHECK(hw.arch_hash != mini().arch_hash);
+  REQUIRE_ERROR(parse_hw(kMini, "mini.yaml", {{"WORD", 8}}),
+                "mini.yaml:5:9: error: there is no param 'WORD' to override\n  next: did you mean 'WORDS'?");
+}
+
+TEST_CASE("arch_hash covers meaning, not comments, order of keys, docs or cost") {
+  const uint64_t hash = mini().arch_hash;
+  const auto hash_of = [](const std::string& text) {
+    auto hw = parse_hw(text, "mini.yaml");
+    if (!hw) FAIL(to_string(hw.error()));
+    return std::pair(hw->arch_hash, hw->full_hash);
+  };
+  CHECK(hash_of(mini_with("family", "# a comment\nfamily")).first == hash);
+  CHECK(hash_of(mini_with("{elem: \"s32[L]\", words: 32,", "{words: 32, elem: \"s32[L]\",")).first == hash);
+  CHECK(hash_of(mini_with("dot products", "inner products")).first == hash);
+  CHECK(hash_of(kMini + "cost: {error_budget: {median: 3%}}\n").first == hash);
+  CHECK(hash_of(kMini + "cost: {error_budget: {median: 3%}}\n").second != mini().full_hash);
+  CHECK(hash_of(mini_with("op: 5", "op: 6")).first != hash);
+  CHECK(hash_of(mini_with("(x + 1) >> 1", "(x + 1) // 2")).first != hash);
+  CHECK(hash_text(0xab) == "0x00000000000000ab");
+}
+
+TEST_CASE("laws hold, or say where they do not") {
+  CHECK(check_laws(mini(), 1, 200).has_value());
+  REQUIRE_OK(const HwDescription hw, parse_hw(mini_with("monotone in x", "half(x) < x"), "mini.yaml"));
+  REQUIRE_ERROR(check_laws(hw, 1, 200), "def 'half' breaks its law 'half(x) < x' at x = ");
+}
+
+TEST_CASE("the argument of --hw") {
+  REQUIRE_OK(const HwArgument a, parse_hw_argument("asic.yaml,R=8,C=0x10"));
+  CHECK(a.name == "asic.yaml");
+  CHECK(a.params == HwOverrides{{"C", 16}, {"R", 8}});
+  REQUIRE_OK(const HwArgument n, parse_hw_argument("native,max=v3"));
+  CHECK(n.max == "v3");
+  REQUIRE_ERROR(parse_hw_argument(""), "a file name or 'native' is wanted");
+  REQUIRE_ERROR(parse_hw_argument("a.yaml,R"), "'R' is not of the form NAME=VALUE");
+  REQUIRE_ERROR(parse_hw_argument("a.yaml,R=x"), "'x' is not an integer");
+  REQUIRE_ERROR(parse_hw_argument("a.yaml,R=1,R=2"), "'R' is given twice");
+  REQUIRE_ERROR(parse_hw_argument("native,R=1"), "--hw=native takes max=v1 .. v4");
+  REQUIRE_ERROR(load_hw("no_such_machine", {{"hwdesc"}}), "looked for no_such_machine, hwdesc/no_such_machine");
+}
+
+TEST_CASE("the shipped descriptions are right") {
+  const std::string folder = std::string(DLC_SOURCE_DIR) + "/hwdesc";
+  for (const char* name : {"x86-64", "x86-64-v3", "x86-64-v4.yaml", "asic", "asic.yaml,R=8", "asic.yaml,R=32"}) {
+    INFO(name);
+    REQUIRE_OK(const HwDescription hw, load_hw(name, {{folder}}));
+    const auto laws = check_laws(hw, 1, 500);
+    if (!laws) FAIL(to_string(laws.error()));
+  }
+  REQUIRE_OK(const HwDescription v4, load_hw("x86-64-v4", {{folder}}));
+  CHECK(v4.plugin == "cpu");
+  CHECK(v4.find_memory("xmm") >= 0);
+  const HwUnit& bf16 = v4.units[static_cast<size_t>(v4.find_unit("amx_bf16"))];
+  CHECK(bf16.operands.at(0).types == std::vector<DType>{kBF16});
+  CHECK(bf16.operands.at(0).in == std::vector<std::string>{"tmm"});
+  CHECK_FALSE(bf16.numerics.contains("overflow"));
+  CHECK(bf16.kernel.has_value());
+}
+
+TEST_CASE("native describes this machine, up to the level asked for") {
+  REQUIRE_OK(const HwDescription v1, load_hw("native,max=v1"));
+  CHECK(v1.codegen.features == std::vector<std::string>{"sse2"});
+  CHECK(v1.find_unit("avx2_f32") == -1);
+  REQUIRE_OK(const HwDescription all, load_hw("native"));
+  CHECK(all.codegen.features == native_features());
+  CHECK(all.find_memory("l1") >= 0);
+  REQUIRE_ERROR(load_hw("native,max=v9"), "max=v9 is not one of v1, v2, v3, v4");
+}
