@@ -117,15 +117,22 @@ class Extractor {
     return n;
   }
 
-  // Integers of 32 bits where the sums are exact in them, or wrap to no more bits in the end.
+  // Panels of 32-bit integers where the sum is kept in no more bits, so that it may wrap, or where products fit.
   static void choose_types(const Node& n, const Node& product, const Program& s, const Program& v, Contraction& c) {
-    if (n.ty == Ty::s64) {
-      c.panel = s.value_ty == Ty::s32 && v.value_ty == Ty::s32 && n.to.bits <= 32 ? Ty::s32 : Ty::s64;
-      c.acc = c.panel;
-    } else {
+    if (n.ty != Ty::s64) {
       c.panel = product.ty;
       c.acc = n.ty;
+      return;
     }
+    const bool narrow = s.value_ty == Ty::s32 && v.value_ty == Ty::s32;
+    const bool wraps = n.to.bits <= 32;
+    c.panel = narrow && (wraps || largest(s) <= INT32_MAX / std::max<int64_t>(1, largest(v))) ? Ty::s32 : Ty::s64;
+    c.acc = c.panel == Ty::s32 && wraps ? Ty::s32 : Ty::s64;
+  }
+  // Of a factor in 32 bits.
+  static int64_t largest(const Program& p) {
+    const Interval& r = p.regs[static_cast<size_t>(p.value)].range;
+    return std::max(-r.lo, r.hi);
   }
 
   static void set_panel_store(Program& p, Ty panel) {
@@ -287,7 +294,7 @@ bool BoundContraction::dispatch(int64_t offset) {
   const MacKernels& k = mac_kernels();
   switch (plan_.panel) {
     case Ty::s32:
-      return multiply(offset, k.s32);
+      return plan_.acc == Ty::s64 ? multiply(offset, k.s32_to_s64) : multiply(offset, k.s32);
     case Ty::s64:
       return multiply(offset, k.s64);
     case Ty::f64:

@@ -6,8 +6,8 @@
 
 namespace dlc::interp {
 
-const MacKernels kMacAvx2 = {mac<float, float>, mac<double, double>, mac<float, double>, mac<int32_t, int32_t>,
-                             mac<int64_t, int64_t>};
+const MacKernels kMacAvx2 = {mac<float, float>,     mac<double, double>,   mac<float, double>,
+                             mac<int32_t, int32_t>, mac<int64_t, int64_t>, mac<int32_t, int64_t>};
 
 }  // namespace dlc::interp
 #endif

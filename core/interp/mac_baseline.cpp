@@ -5,8 +5,8 @@
 
 namespace dlc::interp {
 
-const MacKernels kMacBaseline = {mac<float, float>, mac<double, double>, mac<float, double>, mac<int32_t, int32_t>,
-                                 mac<int64_t, int64_t>};
+const MacKernels kMacBaseline = {mac<float, float>,     mac<double, double>,   mac<float, double>,
+                                 mac<int32_t, int32_t>, mac<int64_t, int64_t>, mac<int32_t, int64_t>};
 
 const MacKernels& mac_kernels() {
 #ifdef DLC_INTERP_AVX2

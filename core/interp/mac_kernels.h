@@ -16,9 +16,10 @@ using MacKernel = void (*)(const Panel* s, int64_t s_stride, int64_t s_count, co
 struct MacKernels {
   MacKernel<float, float> f32;
   MacKernel<double, double> f64;
-  MacKernel<float, double> f32_to_f64;  // products rounded to f32
-  MacKernel<int32_t, int32_t> s32;      // wraps
-  MacKernel<int64_t, int64_t> s64;      // wraps
+  MacKernel<float, double> f32_to_f64;     // products rounded to f32
+  MacKernel<int32_t, int32_t> s32;         // wraps
+  MacKernel<int64_t, int64_t> s64;         // wraps
+  MacKernel<int32_t, int64_t> s32_to_s64;  // products must fit in 32 bits
 };
 
 extern const MacKernels kMacBaseline;
