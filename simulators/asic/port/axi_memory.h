@@ -1,5 +1,5 @@
-// The memory on the AXI port: answers with latency, jitter, backpressure and errors, all of it from one seed, and checks
-// the rules of the protocol from outside.
+// The memory on the AXI port: answers with latency, jitter, backpressure and errors, all of it from one seed, and
+// checks the rules of the protocol from outside.
 //
 // Reads of one id are answered in order, those of different ids in any order; a beat that waits does not change.
 #pragma once
@@ -19,9 +19,11 @@ namespace dlc_asic {
 template <class Top>
 class AxiMemory {
  public:
-  explicit AxiMemory(const dlc_rtl_config& config) : config_(config), random_(config.seed * 2654435761u + 88172645463325252u) {
+  explicit AxiMemory(const dlc_rtl_config& config)
+      : config_(config), random_(config.seed * 2654435761u + 88172645463325252u) {
     // pages appear when they are touched, so that a large memory costs what is used of it
-    void* p = mmap(nullptr, config.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* p =
+        mmap(nullptr, config.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     bytes_ = p == MAP_FAILED ? nullptr : static_cast<uint8_t*>(p);
     if (bytes_ == nullptr) broken_ = "no memory for the device's memory";
   }
@@ -150,7 +152,8 @@ class AxiMemory {
   void boundary(uint64_t address, uint32_t length, uint32_t size, uint32_t burst) {
     const uint64_t last = address + (uint64_t{length} + 1) * kBytes - 1;
     if (address / 4096 != last / 4096) broken_ = "a burst crosses 4 KiB";
-    if (address % kBytes != 0 || (uint64_t{1} << size) != kBytes || burst != 1) broken_ = "an address, size or burst type";
+    if (address % kBytes != 0 || (uint64_t{1} << size) != kBytes || burst != 1)
+      broken_ = "an address, size or burst type";
   }
   void check(bool& held, bool valid, bool ready, Address& was, const Address& is, const char* what) {
     if (held && (!valid || was != is)) broken_ = what;
@@ -162,7 +165,7 @@ class AxiMemory {
   uint8_t* bytes_ = nullptr;
   uint64_t random_;
   std::deque<Burst> reads_[2], writes_, answers_;
-  int current_ = -1;        // id of the beat on the R channel
+  int current_ = -1;  // id of the beat on the R channel
   bool answering_ = false;
   bool held_ar_ = false, held_aw_ = false, held_w_ = false;
   Address ar_{}, aw_{}, w_{};

@@ -1,4 +1,5 @@
-/* What a library with one verilated model exports: `dlc_rtl_v1()`. C, so that the library can be loaded by any build. */
+/* What a library with one verilated model exports: `dlc_rtl_v1()`. C, so that the library can be loaded by any build.
+ */
 #ifndef DLC_RTL_ABI_H
 #define DLC_RTL_ABI_H
 #include <stddef.h>
@@ -10,18 +11,18 @@ extern "C" {
 /* How the memory behind the AXI port behaves. Everything random follows from `seed`. */
 typedef struct dlc_rtl_config {
   uint64_t seed;
-  uint64_t memory_bytes;   /* from address 0; beyond it the bus answers DECERR */
-  uint32_t latency;        /* cycles from an accepted address to the first beat or the write answer */
-  uint32_t jitter;         /* up to so many more */
-  uint32_t backpressure;   /* per cent of cycles in which a ready or valid of the memory is held low */
-  uint32_t outstanding;    /* reads the memory accepts at once */
-  uint32_t stall;          /* per cent of cycles in which each engine is held, independently */
-  uint64_t error_begin;    /* an access that touches [begin, end) is answered SLVERR */
+  uint64_t memory_bytes; /* from address 0; beyond it the bus answers DECERR */
+  uint32_t latency;      /* cycles from an accepted address to the first beat or the write answer */
+  uint32_t jitter;       /* up to so many more */
+  uint32_t backpressure; /* per cent of cycles in which a ready or valid of the memory is held low */
+  uint32_t outstanding;  /* reads the memory accepts at once */
+  uint32_t stall;        /* per cent of cycles in which each engine is held, independently */
+  uint64_t error_begin;  /* an access that touches [begin, end) is answered SLVERR */
   uint64_t error_end;
 } dlc_rtl_config;
 
 typedef struct dlc_rtl_event {
-  uint32_t retire;         /* 1: instruction `index` of `queue` retired; 0: `queue` wrote `data` */
+  uint32_t retire; /* 1: instruction `index` of `queue` retired; 0: `queue` wrote `data` */
   uint32_t queue;
   uint32_t index;
   uint32_t bytes;
@@ -35,7 +36,7 @@ typedef struct dlc_rtl dlc_rtl;
 
 /* Functions that return int give 0, or -1 after which error() says why: an assertion of the RTL, an AXI rule broken. */
 typedef struct dlc_rtl_table {
-  uint64_t size;           /* of this table */
+  uint64_t size; /* of this table */
   uint64_t arch_hash;
   dlc_rtl* (*create)(const dlc_rtl_config*);
   void (*destroy)(dlc_rtl*);

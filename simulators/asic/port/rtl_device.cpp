@@ -55,8 +55,7 @@ class Device final : public RtlPort {
     if (e->retire != 0)
       observer->on_retire({queue, e->index, e->cycle});
     else
-      observer->on_write(
-          {queue, e->memory, e->address, std::as_bytes(std::span(e->data, e->bytes)), e->cycle});
+      observer->on_write({queue, e->memory, e->address, std::as_bytes(std::span(e->data, e->bytes)), e->cycle});
   }
 
   const dlc_rtl_table* table_;
@@ -80,9 +79,9 @@ Result<std::unique_ptr<RtlPort>> RtlPort::open(const std::string& library, const
   const dlc_rtl_table* table = entry();
   if (table->size != sizeof(dlc_rtl_table))
     return fail({.file = library}, "the RTL model was built for another version of dlc", "build it again");
-  const dlc_rtl_config config = {options.seed,        options.memory_bytes, options.latency, options.jitter,
-                                 options.backpressure, options.outstanding,  options.stall,   options.error_begin,
-                                 options.error_end};
+  const dlc_rtl_config config = {options.seed,   options.memory_bytes, options.latency,
+                                 options.jitter, options.backpressure, options.outstanding,
+                                 options.stall,  options.error_begin,  options.error_end};
   dlc_rtl* rtl = table->create(&config);
   auto device = std::make_unique<Device>(table, rtl, options.memory_bytes);
   if (const char* error = table->error(rtl); *error != 0)

@@ -17,11 +17,11 @@ namespace dlc {
 struct RtlOptions {
   uint64_t seed = 1;
   uint64_t memory_bytes = uint64_t{1} << 28;
-  uint32_t latency = 80;      // cycles from a read's address to its first beat
-  uint32_t jitter = 0;        // up to so many more
-  uint32_t backpressure = 0;  // per cent of cycles in which the memory refuses
-  uint32_t outstanding = 16;  // reads the memory takes at once
-  uint32_t stall = 0;         // per cent of cycles in which each engine is held
+  uint32_t latency = 80;                    // cycles from a read's address to its first beat
+  uint32_t jitter = 0;                      // up to so many more
+  uint32_t backpressure = 0;                // per cent of cycles in which the memory refuses
+  uint32_t outstanding = 16;                // reads the memory takes at once
+  uint32_t stall = 0;                       // per cent of cycles in which each engine is held
   uint64_t error_begin = 0, error_end = 0;  // accesses here are answered SLVERR
 };
 

@@ -92,8 +92,8 @@ struct dlc_rtl {
   }
 
   void write(int queue, const char* name, uint64_t address, const void* data, uint32_t bytes) {
-    const dlc_rtl_event e{0, static_cast<uint32_t>(queue), 0, bytes, address, cycle, name,
-                          static_cast<const uint8_t*>(data)};
+    const dlc_rtl_event e{0,    static_cast<uint32_t>(queue),     0, bytes, address, cycle,
+                          name, static_cast<const uint8_t*>(data)};
     event(event_context, &e);
   }
 
@@ -107,7 +107,7 @@ struct dlc_rtl {
       write(nx_cfg::Q_LD, names[r.nx_top__DOT__core__DOT__l_to], r.nx_top__DOT__core__DOT__l_wa,
             &r.nx_top__DOT__core__DOT__l_wd, nx_cfg::R);
     }
-    if (r.nx_top__DOT__core__DOT__m_acc_we)
+    if (r.nx_top__DOT__core__DOT__m_acc_we && r.nx_top__DOT__core__DOT__m_acc_last)
       write(nx_cfg::Q_MAC, "acc", r.nx_top__DOT__core__DOT__m_acc_wa, &r.nx_top__DOT__core__DOT__acc_wd, nx_cfg::C * 4);
     if (r.nx_top__DOT__core__DOT__v_wr && r.nx_top__DOT__core__DOT__v_step)
       write(nx_cfg::Q_VEC, r.nx_top__DOT__core__DOT__v_wr_in ? "in" : "out", r.nx_top__DOT__core__DOT__v_wa,
@@ -184,7 +184,8 @@ int run(dlc_rtl* d, uint64_t max_cycles, int* irq) {
   *irq = d->top->irq;
   return d->status();
 }
-int trace(dlc_rtl* d, [[maybe_unused]] const char* path, [[maybe_unused]] uint64_t begin, [[maybe_unused]] uint64_t end) {
+int trace(dlc_rtl* d, [[maybe_unused]] const char* path, [[maybe_unused]] uint64_t begin,
+          [[maybe_unused]] uint64_t end) {
 #if DLC_RTL_TRACE
   d->trace_path = path;
   d->trace_begin = begin;

@@ -33,13 +33,27 @@ module nx_core (
   logic [3:0] busy;
   nx_fetch fetch (.clk, .rst, .halt(stop), .start, .count, .base(seg[nx_cfg::LD_SEG_E_CODE]), .req_v(f_req), .req_addr(f_addr),
       .req_len(f_len), .req_ack(f_ack), .beat_v(f_beat), .beat(rdata), .push, .insn, .index, .full, .ended, .illegal);
+  logic [3:0][31:0] live, kept;         // oldest instruction that has not retired
   for (genvar i = 0; i < 4; i++) begin : g_q
     nx_issue issue (.clk, .rst, .halt(stop), .push(push[i]), .push_insn(insn), .push_index(index), .full(full[i]),
         .head_v(head_v[i]), .look(look[i]), .head(head[i]), .wai(wai[i]), .sems_ok(sem_ok[i]), .sem_conflict(sem_conflict[i]),
         .ready(ready[i]), .bad(bad[i]), .start(go[i]), .retire(retire[i]), .give(give[i]), .retire_index(retire_index[i]),
-        .idle(q_idle[i]), .waiting(waiting[i]), .epc(epc[i]), .fault(fault[i]), .next_index(index));
+        .idle(q_idle[i]), .waiting(waiting[i]), .epc(live[i]), .fault(fault[i]), .next_index(index));
+  end
+  // an instruction whose signal overflows a semaphore does not count as retired
+  logic [3:0] keep;
+  for (genvar i = 0; i < 4; i++) begin : g_epc
+    assign epc[i] = keep[i] ? kept[i] : live[i];
   end
   assign epc[4] = index;
+  always_ff @(posedge clk)
+    if (rst) keep <= '0;
+    else if (!halt)
+      for (int i = 0; i < 4; i++)
+        if (sem_over[i]) begin
+          keep[i] <= 1'b1;
+          kept[i] <= live[i];
+        end
   nx_sem sems (.clk, .rst(rst || start), .wai, .give, .start(go), .ok(sem_ok), .conflict(sem_conflict), .overflow(sem_over));
   // ---- bus
   logic l_req, l_ack, l_beat, l_ready, rd_idle, wr_idle, wr_error, s_req, s_ack, s_v, s_take, b_done;
@@ -62,7 +76,7 @@ module nx_core (
       .start(go[LD]), .retire(retire[LD]), .seg(l_seg), .seg_base(seg[l_seg]), .req_v(l_req), .req_addr(l_addr), .req_len(l_len),
       .req_ack(l_ack), .beat_v(l_beat), .beat(rdata), .beat_ready(l_ready), .we(l_we), .to(l_to), .wa(l_wa), .wd(l_wd),
       .busy(busy[LD]));
-  logic m_in_re, m_w_re, m_acc_re, m_acc_we, m_useful;
+  logic m_in_re, m_w_re, m_acc_re, m_acc_we, m_acc_last, m_useful;
   logic [13:0] m_in_ra, m_w_ra;
   logic [10:0] m_acc_ra, m_acc_wa;
   logic [R*8-1:0] in_q;
@@ -71,7 +85,7 @@ module nx_core (
   nx_mac mac (.clk, .rst, .halt(stop), .stall(tb_stall[MAC]), .look(look[MAC]), .head(head[MAC]), .ready(ready[MAC]),
       .bad(bad[MAC]), .start(go[MAC]), .retire(retire[MAC]), .in_re(m_in_re), .in_ra(m_in_ra), .in_q, .w_re(m_w_re),
       .w_ra(m_w_ra), .w_q, .acc_re(m_acc_re), .acc_ra(m_acc_ra), .acc_q, .acc_we(m_acc_we), .acc_wa(m_acc_wa), .acc_wd,
-      .busy(busy[MAC]), .useful(m_useful));
+      .acc_last(m_acc_last), .busy(busy[MAC]), .useful(m_useful));
   logic v_acc, v_in, v_out0, v_out1, v_wr, v_wr_in, v_conflict, v_step, v_par_re, t_we;
   logic [13:0] v_a, v_b, v_wa;
   logic [9:0] v_par_ra;
@@ -185,5 +199,5 @@ module nx_core (
       if (rst || start) cnt[i] <= '0;
       else if (tick[i]) cnt[i] <= cnt[i] + 1'b1;
   logic unused;
-  assign unused = &{1'b0, head_v, busy[MAC], retire_index, s_ra, l_wa, m_in_ra, m_w_ra, v_a, v_b, v_wa, v_par_ra};
+  assign unused = &{1'b0, head_v, busy[MAC], m_acc_last, retire_index, s_ra, l_wa, m_in_ra, m_w_ra, v_a, v_b, v_wa, v_par_ra};
 endmodule

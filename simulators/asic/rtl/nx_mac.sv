@@ -6,7 +6,8 @@ module nx_mac (
     output logic in_re, output logic [13:0] in_ra, input logic [nx_cfg::R*8-1:0] in_q,
     output logic w_re, output logic [13:0] w_ra, input logic [nx_cfg::C*8-1:0] w_q,
     output logic acc_re, output logic [10:0] acc_ra, input logic [nx_cfg::C*32-1:0] acc_q,
-    output logic acc_we, output logic [10:0] acc_wa, output logic [nx_cfg::C*32-1:0] acc_wd, output logic busy, useful);
+    output logic acc_we, output logic [10:0] acc_wa, output logic [nx_cfg::C*32-1:0] acc_wd,
+    output logic acc_last, busy, useful);                // acc_last: this write is the instruction's last to its word
   localparam int R = nx_cfg::R;
   localparam int C = nx_cfg::C;
   localparam int LR = $clog2(R);
@@ -226,7 +227,7 @@ module nx_mac (
       end
     end
   // ---- array and accumulators: vector (1), product and accumulator (2), sum
-  logic swap1, pix1, out1, first1, out2, first2;
+  logic swap1, pix1, out1, first1, last1, out2, first2, last2;
   logic [10:0] ptr1, ptr2;
   logic [R-1:0][15:0] x, x_1, x_2;     // the vector and the two before it, zero point subtracted
   for (genvar r = 0; r < R; r++) begin : g_x
@@ -243,9 +244,11 @@ module nx_mac (
       pix1 <= in_re;
       out1 <= out_now && en;
       first1 <= first;
+      last1 <= last_tile;
       ptr1 <= acc_ptr;
       out2 <= out1;
       first2 <= first1;
+      last2 <= last1;
       ptr2 <= ptr1;
       if (pix1 && tri3) begin
         x_1 <= x;
@@ -257,6 +260,7 @@ module nx_mac (
   assign acc_ra = ptr1;
   assign acc_we = out2 && !halt;
   assign acc_wa = ptr2;
+  assign acc_last = last2;
   for (genvar c = 0; c < C; c++) begin : g_col
     logic [31:0] p;
     nx_col column (.clk, .w_row(ld1 && !col), .w_clear(dw && ld1_first), .w_all(ld1 && col && 32'(at1) == c),

@@ -1,0 +1,161 @@
+#include "tests/cosim/bench.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <stdexcept>
+
+#include "dlc/hw/load.h"
+#include "dlc_test/catch.h"
+
+namespace dlc::cosim {
+namespace {
+
+constexpr uint64_t kDram = 1 << 20;  // compared as a whole after each run
+constexpr uint64_t kCode = 0;        // of each segment: 64 KiB of program, then 128 KiB each
+constexpr uint64_t kFirst = 0x10000, kStep = 0x20000;
+
+template <class T>
+T need(Result<T> r) {
+  if (!r) FAIL(to_string(r.error()));
+  return std::move(*r);
+}
+void need(Result<> r) {
+  if (!r) FAIL(to_string(r.error()));
+}
+
+struct Recorder final : PortObserver {
+  Outcome& out;
+  explicit Recorder(Outcome& o) : out(o) {}
+  void on_write(const PortWrite& w) override {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(w.data.data());
+    out.writes[static_cast<size_t>(w.queue)].push_back(
+        {std::string(w.memory), w.address, std::vector<uint8_t>(bytes, bytes + w.data.size())});
+  }
+  void on_retire(const PortRetire& r) override { out.retired[static_cast<size_t>(r.queue)].push_back(r.index); }
+};
+
+}  // namespace
+
+const HwDescription& description(int size) {
+  static std::map<int, HwDescription> cache;
+  auto at = cache.find(size);
+  if (at == cache.end())
+    at = cache.emplace(size, need(load_hw(std::string(DLC_SOURCE_DIR) + "/hwdesc/asic.yaml,R=" + std::to_string(size))))
+             .first;
+  return at->second;
+}
+
+Bench::Bench(int size, RtlOptions options) : hw_(description(size)), golden_(hw_) {
+  options.memory_bytes = kDram;
+  const std::string name = "nx16_" + std::to_string(size) + "x" + std::to_string(size) + ".so";
+  port_ = need(RtlPort::open(std::string(DLC_BINARY_DIR) + "/lib/dlc/rtl/" + name, options));
+  golden_.dram.resize(kDram);
+  golden_.segments.push_back(kCode);
+  for (int i = 0; i < 7; ++i) golden_.segments.push_back(kFirst + kStep * static_cast<uint64_t>(i));
+  configure();
+}
+
+void Bench::configure() {
+  for (size_t i = 0; i < golden_.segments.size(); ++i)
+    write_csr("SEG", static_cast<uint32_t>(golden_.segments[i]), static_cast<int64_t>(i));
+  write_csr("IRQ_EN", 3);
+  write_csr("WDOG", 20000);
+}
+
+uint64_t Bench::segment(std::string_view name) const {
+  const HwInsn& ld = hw_.isa.insns[static_cast<size_t>(hw_.isa.find("ld"))];
+  return golden_.segments[static_cast<size_t>(ld.fields[static_cast<size_t>(ld.field("seg"))].find(name)->value)];
+}
+
+void Bench::write_dram(uint64_t address, const void* data, size_t bytes) {
+  std::copy_n(static_cast<const uint8_t*>(data), bytes, golden_.dram.begin() + static_cast<int64_t>(address));
+  need(port_->mem_wr(address, std::as_bytes(std::span(static_cast<const uint8_t*>(data), bytes))));
+}
+
+void Bench::fill_dram(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<uint8_t> noise(kDram - kFirst);
+  for (uint8_t& b : noise) b = static_cast<uint8_t>(random());
+  write_dram(kFirst, noise.data(), noise.size());
+}
+
+uint32_t Bench::offset(std::string_view name, int64_t index) const {
+  const HwCsr& r = hw_.csr[static_cast<size_t>(hw_.find_csr(name))];
+  return static_cast<uint32_t>(r.at + index * r.bits / 8);
+}
+uint32_t Bench::read_csr(std::string_view name, int64_t index) { return need(port_->rd32(offset(name, index))); }
+void Bench::write_csr(std::string_view name, uint32_t value, int64_t index) {
+  need(port_->wr32(offset(name, index), value));
+}
+
+std::vector<Instruction> Bench::assemble(const std::string& text) const { return need(dlc::assemble(hw_, text)); }
+
+void Bench::start(const std::vector<uint32_t>& words) {
+  write_dram(kCode, words.data(), words.size() * 4);
+  write_csr("COUNT", static_cast<uint32_t>(words.size() / static_cast<size_t>(hw_.isa.words32())));
+  write_csr("CTRL", 1);
+}
+
+void Bench::soft_reset() {
+  write_csr("CTRL", 2);
+  for (int i = 0; i < 10000 && (read_csr("STAT") & 1) != 0; ++i) {
+  }
+  REQUIRE(read_csr("STAT") == 0);
+}
+
+Outcome Bench::run_rtl(const std::vector<uint32_t>& words, uint64_t max_cycles) {
+  Outcome out;
+  out.writes.resize(4);
+  out.retired.resize(4);
+  Recorder recorder(out);
+  start(words);
+  const uint64_t begin = port_->now();
+  port_->observe(&recorder);
+  need(port_->wait_irq(max_cycles));
+  port_->observe(nullptr);
+  out.cycles = port_->now() - begin;
+  const uint32_t status = read_csr("STAT");
+  out.done = (status & 2) != 0;
+  if ((status & 4) != 0) {
+    const uint32_t error = read_csr("ERR");
+    out.cause = error & 0xff;
+    out.queue = error >> 8;
+  }
+  for (int64_t q = 0; q < 5; ++q) out.epc.push_back(read_csr("EPC", q));
+  write_csr("STAT", 2);
+  return out;
+}
+
+Outcome Bench::run_rtl(const std::vector<Instruction>& program, uint64_t max_cycles) {
+  return run_rtl(need(encode_program(hw_, program)), max_cycles);
+}
+
+Outcome Bench::run(const std::string& text) { return run(assemble(text)); }
+
+Outcome Bench::run(const std::vector<Instruction>& program) {
+  Outcome out = run_rtl(program);
+  INFO("cause " << out.cause << " queue " << out.queue);
+  REQUIRE(out.done);
+  REQUIRE(out.cause == 0);
+  const size_t before[] = {golden_.writes()[0].size(), golden_.writes()[1].size(), golden_.writes()[2].size(),
+                           golden_.writes()[3].size()};
+  golden_.run(program);
+  for (size_t q = 0; q < 4; ++q) {
+    const std::vector<Word> want(golden_.writes()[q].begin() + static_cast<int64_t>(before[q]),
+                                 golden_.writes()[q].end());
+    const std::vector<Word>& got = out.writes[q];
+    size_t i = 0;
+    while (i < want.size() && i < got.size() && want[i] == got[i]) ++i;
+    INFO("queue " << hw_.queues[q].name << ", write " << i << ": RTL " << (i < got.size() ? to_string(got[i]) : "none")
+                  << ", golden " << (i < want.size() ? to_string(want[i]) : "none"));
+    REQUIRE(i == want.size());
+    REQUIRE(i == got.size());
+  }
+  std::vector<uint8_t> memory(kDram);
+  need(port_->mem_rd(0, std::as_writable_bytes(std::span(memory))));
+  REQUIRE(memory == golden_.dram);
+  return out;
+}
+
+}  // namespace dlc::cosim
