@@ -79,4 +79,11 @@ Result<Attrs> concrete_attrs(const Attrs& attrs, const Bindings& bindings, const
   return result;
 }
 
+Attrs known_attrs(const Attrs& attrs, const Bindings& bindings) {
+  Attrs known;
+  for (const auto& [name, value] : attrs)
+    if (auto concrete = concrete_attrs({{name, value}}, bindings, {})) known.insert(concrete->begin(), concrete->end());
+  return known;
+}
+
 }  // namespace dlc

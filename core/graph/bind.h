@@ -18,4 +18,7 @@ Result<> bind_shape(const std::string& what, const TensorType& type, std::span<c
 // The attributes with every symbol replaced by its value.
 Result<Attrs> concrete_attrs(const Attrs& attrs, const Bindings& bindings, const Loc& where);
 
+// The same without those that have no value yet: the sizes an extern op finds out itself.
+Attrs known_attrs(const Attrs& attrs, const Bindings& bindings);
+
 }  // namespace dlc

@@ -13,7 +13,8 @@
 
 namespace dlc {
 
-// Inputs as the node has them (an absent one is an invalid Tensor), attributes without symbols. Returns every result.
+// Inputs as the node has them (an absent one is an invalid Tensor), attributes without symbols: one that stands for a
+// size the op finds out is absent. Returns every result.
 using ExternOp = Result<std::vector<Tensor>> (*)(std::span<const Tensor> inputs, const Attrs& attrs);
 
 ExternOp find_extern_op(std::string_view name);  // null when there is none

@@ -114,14 +114,14 @@ struct GraphRunner::Impl {
   Result<std::vector<Tensor>> run_one(const Node& n, std::span<const Tensor> inputs, const Bindings& bindings) {
     const Record* record = g.record_set().find(n.op);
     if (!record) return fail(location(n), "no op is called '" + n.op + "'");
-    DLC_TRY(Attrs attrs, concrete_attrs(n.attrs, bindings, location(n)));
-    for (auto& [name, value] : attrs)
-      if (auto* t = std::get_if<DType>(&value)) *t = storage(*t);
     if (record->is_extern()) {
       const ExternOp op = find_extern_op(n.op);
       if (!op) return fail(location(n), "the extern op " + n.op + " has no reference");
-      return op(inputs, attrs);
+      return op(inputs, known_attrs(n.attrs, bindings));
     }
+    DLC_TRY(Attrs attrs, concrete_attrs(n.attrs, bindings, location(n)));
+    for (auto& [name, value] : attrs)
+      if (auto* t = std::get_if<DType>(&value)) *t = storage(*t);
     std::vector<std::optional<TensorType>> types;
     for (const Tensor& t : inputs) types.push_back(t.is_valid() ? std::optional(type_of(t)) : std::nullopt);
     DLC_TRY(auto operands, group_operands(*record, types, location(n)));
