@@ -113,7 +113,7 @@ struct dlc_rtl {
       write(nx_cfg::Q_VEC, r.nx_top__DOT__core__DOT__v_wr_in ? "in" : "out", r.nx_top__DOT__core__DOT__v_wa,
             &r.nx_top__DOT__core__DOT__v_wd, nx_cfg::C);
     for (uint32_t q = 0; q < 4; ++q)
-      if ((r.nx_top__DOT__core__DOT__retire >> q) & 1) {
+      if ((r.nx_top__DOT__core__DOT__retired >> q) & 1) {
         uint32_t index[4];
         std::memcpy(index, &r.nx_top__DOT__core__DOT__retire_index, sizeof index);
         const dlc_rtl_event e{1, q, index[q], 0, 0, cycle, nullptr, nullptr};

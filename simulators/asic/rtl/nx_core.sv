@@ -41,7 +41,8 @@ module nx_core (
         .idle(q_idle[i]), .waiting(waiting[i]), .epc(live[i]), .fault(fault[i]), .next_index(index));
   end
   // an instruction whose signal overflows a semaphore does not count as retired
-  logic [3:0] keep;
+  logic [3:0] keep, retired;
+  assign retired = retire & ~sem_over;
   for (genvar i = 0; i < 4; i++) begin : g_epc
     assign epc[i] = keep[i] ? kept[i] : live[i];
   end
@@ -199,5 +200,5 @@ module nx_core (
       if (rst || start) cnt[i] <= '0;
       else if (tick[i]) cnt[i] <= cnt[i] + 1'b1;
   logic unused;
-  assign unused = &{1'b0, head_v, busy[MAC], m_acc_last, retire_index, s_ra, l_wa, m_in_ra, m_w_ra, v_a, v_b, v_wa, v_par_ra};
+  assign unused = &{1'b0, head_v, retired, busy[MAC], m_acc_last, retire_index, s_ra, l_wa, m_in_ra, m_w_ra, v_a, v_b, v_wa, v_par_ra};
 endmodule
