@@ -12,7 +12,7 @@ namespace dlc::interp {
 
 void* Arena::bytes(size_t n) {
   n = (n + 63) / 64 * 64;
-  if (used_ + n > size_) {
+  if (blocks_.empty() || used_ + n > size_) {
     size_ = std::max<size_t>(n, size_t{1} << 16);
     blocks_.emplace_back(new std::byte[size_ + 64]);
     used_ = (64 - reinterpret_cast<uintptr_t>(blocks_.back().get()) % 64) % 64;
