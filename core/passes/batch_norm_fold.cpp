@@ -173,9 +173,9 @@ class Folder {
     const std::string bias_name = has_bias ? g_.value(old.inputs[2]).name : weight_name + ".bias";
     std::vector<std::string> locations = old.locations;
     locations.insert(locations.end(), map.locations.begin(), map.locations.end());
-    const std::vector<ValueId> inputs = {old.inputs[0], g_.add_constant(weight_name, std::move(new_weights)),
-                                         g_.add_constant(bias_name, std::move(new_bias))};
-    DLC_TRY(NodeId made, g_.add_node(where->op, inputs, old.attrs, std::move(locations)));
+    const ValueId w = g_.add_constant(weight_name, std::move(new_weights));
+    const ValueId b = g_.add_constant(bias_name, std::move(new_bias));
+    DLC_TRY(NodeId made, g_.add_node(where->op, {old.inputs[0], w, b}, old.attrs, std::move(locations)));
     const ValueId result = g_.node(made).outputs[0];
     const ValueId replaced = map.outputs[0];
     const std::string name = g_.value(replaced).name;
@@ -185,8 +185,18 @@ class Folder {
     g_.erase(n);
     g_.erase(p);
     g_.rename(result, name);
+    take_place(old.inputs[1], w);
+    if (has_bias) take_place(old.inputs[2], b);
     ++context_.counts["folded"];
     return {};
+  }
+
+  // The new constant has the old one's name, unless somebody else still uses the old one.
+  void take_place(ValueId old, ValueId made) {
+    const std::string name = g_.value(old).name;
+    if (!g_.users(old).empty() || std::ranges::find(g_.outputs, old) != g_.outputs.end()) return;
+    g_.release(old);
+    g_.rename(made, name);
   }
 
   Graph& g_;

@@ -35,6 +35,13 @@ class Canonicaliser {
     copies_.erase(result);
   }
 
+  void add_locations(NodeId first, NodeId n) {
+    std::vector<std::string> all = g_.node(first).locations;
+    for (const auto& l : g_.node(n).locations)
+      if (std::ranges::find(all, l) == all.end()) all.push_back(l);
+    g_.node(n).locations = std::move(all);
+  }
+
   // Replaces n, whose inputs were visited before, by a simpler copy if there is one.
   Result<> visit_copy(NodeId n) {
     auto copy = as_copy(g_, n);
@@ -45,6 +52,7 @@ class Canonicaliser {
     if (auto first = copies_.find(copy->from); first != copies_.end()) {
       Copy both = compose(first->second, *copy);
       if (is_identity(both) || is_reshape(both) || as_transpose(both)) {
+        add_locations(g_.value(copy->from).producer, n);
         copy = std::move(both);
         merged = true;
       }
@@ -57,7 +65,9 @@ class Canonicaliser {
       return {};
     }
     const std::string op = g_.node(n).op;
-    if (is_reshape(*copy)) {
+    if (is_identity(*copy)) {
+      if (merged) return rebuild(n, *copy, "identity", {}, merged);
+    } else if (is_reshape(*copy)) {
       if (merged || op != "reshape") return rebuild(n, *copy, "reshape", {{"shape", copy->result_shape}}, merged);
     } else if (auto perm = as_transpose(*copy); perm && (merged || op != "transpose")) {
       return rebuild(n, *copy, "transpose", {{"perm", std::vector<Expr>(perm->begin(), perm->end())}}, merged);
@@ -132,8 +142,8 @@ class Canonicaliser {
 
     std::vector<ValueId> inputs = user.inputs;
     inputs[0] = pad.inputs[0];
-    std::vector<std::string> locations = pad.locations;
-    locations.insert(locations.end(), user.locations.begin(), user.locations.end());
+    add_locations(p, n);
+    std::vector<std::string> locations = user.locations;
     const ValueId result = user.outputs[0];
     const std::string op = user.op, name = g_.value(result).name;
     const TensorType type = g_.value(result).type;

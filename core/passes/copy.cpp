@@ -58,17 +58,23 @@ std::optional<Copy> as_copy(const Graph& g, NodeId id) {
   if (!kernel || kernel->body.size() != 1 || kernel->outputs.size() != 1) return std::nullopt;
   const Kernel& k = *kernel;
   const Stmt& s = k.body[0];
-  if (s.kind != Stmt::Kind::assign || s.tensor != k.outputs[0] || s.indices.size() != s.loops.size())
-    return std::nullopt;
+  if (s.kind != Stmt::Kind::assign || s.tensor != k.outputs[0]) return std::nullopt;
 
   Copy c;
   c.result_shape = g.value(n.outputs[0]).type.shape;
   c.ranges = g.symbols;
   add_loop_ranges(s.loops, c.ranges);
-  for (size_t d = 0; d < s.loops.size(); ++d) {
+  for (size_t d = 0; d < s.indices.size(); ++d) {
     auto index = val::as_expr(s.indices[d]);
-    if (!index || index->as_symbol() != s.loops[d].var) return std::nullopt;
-    c.loops.push_back(s.loops[d].var);
+    if (!index) return std::nullopt;
+    if (auto var = index->as_symbol(); var && std::ranges::find(c.loops, *var) == c.loops.end()) {
+      c.loops.emplace_back(*var);
+    } else if (index->is(0) && c.result_shape[d].is(1)) {  // a dim of one element needs no loop
+      c.loops.push_back("unit." + std::to_string(d));
+      c.ranges.emplace(c.loops.back(), Range(0, 0));
+    } else {
+      return std::nullopt;
+    }
   }
 
   Val value = rewrite(s.value, [&](const Val& v) -> Val {

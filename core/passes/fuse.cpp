@@ -31,16 +31,16 @@ Result<Facts> facts_of(const Graph& g, NodeId n) {
   if (!f.fusible || k.body.size() != 1 || !is_injective(classify(k.body[0]))) return f;
   const Stmt& s = k.body[0];
   f.injective = true;
-  std::vector<std::optional<Expr>> own;
-  for (const Loop& l : s.loops) own.emplace_back(Expr::symbol(l.var));
-  if (access_map(s.indices) != own) return f;
+  const AccessMap own = access_map(s.indices);
+  if (std::ranges::any_of(own, [](const auto& e) { return !e || !(e->as_symbol() || e->is(0)); })) return f;
   std::set<int> elsewhere;
   for (const ReadSite& site : reads(s.value, {g.symbols, {}}))
     if (site.access != own) elsewhere.insert(site.read->tensor);
-  for (size_t i = 0; i < k.inputs.size() && i < node.inputs.size(); ++i)
-    if (k.inputs[i] >= 0 && !elsewhere.contains(k.inputs[i])) f.read_in_place.insert(node.inputs[i]);
-  for (size_t i = 0; i < k.inputs.size() && i < node.inputs.size(); ++i)
-    if (k.inputs[i] >= 0 && elsewhere.contains(k.inputs[i])) f.read_in_place.erase(node.inputs[i]);
+  const size_t inputs = std::min(k.inputs.size(), node.inputs.size());
+  for (size_t i = 0; i < inputs; ++i)
+    if (k.inputs[i] >= 0) f.read_in_place.insert(node.inputs[i]);
+  for (size_t i = 0; i < inputs; ++i)  // an input may be several operands
+    if (elsewhere.contains(k.inputs[i])) f.read_in_place.erase(node.inputs[i]);
   return f;
 }
 

@@ -60,7 +60,7 @@ bool reads_tensor_in_reduction(const Val& v, int tensor) {
 // What is known of a temporary's only definition.
 struct Definition {
   size_t statement = 0;
-  std::vector<std::string> loops;  // by dim
+  std::vector<std::string> loops;  // by dim; empty for a dim of one element
   Val value;                       // as a read of the temporary gives it
 };
 
@@ -93,9 +93,12 @@ class Inliner {
     if (!found) return std::nullopt;
     const Stmt& s = k_.body[found->statement];
     const KernelTensor& tensor = k_.tensors[static_cast<size_t>(t)];
-    if (s.loops.size() != s.indices.size()) return std::nullopt;
     for (size_t d = 0; d < s.indices.size(); ++d) {
       auto e = val::as_expr(s.indices[d]);
+      if (e && e->is(0) && tensor.shape[d].is(1)) {
+        found->loops.emplace_back();
+        continue;
+      }
       auto var = e ? e->as_symbol() : std::nullopt;
       auto loop = std::ranges::find_if(s.loops, [&](const Loop& l) { return var && l.var == *var; });
       if (loop == s.loops.end() || loop->extent != tensor.shape[d]) return std::nullopt;
@@ -166,7 +169,8 @@ class Inliner {
     return rewrite(s.value, [&](const Val& v) -> Val {
       if (v->kind != ValKind::read || v->tensor != t) return nullptr;
       std::map<std::string, Expr, std::less<>> at;
-      for (size_t i = 0; i < d.loops.size(); ++i) at.emplace(d.loops[i], *val::as_expr(v->args[i]));
+      for (size_t i = 0; i < d.loops.size(); ++i)
+        if (!d.loops[i].empty()) at.emplace(d.loops[i], *val::as_expr(v->args[i]));
       const Val value = substitute(d.value, at);
       if (!guard) return value;
       Val inside = val::boolean(true);
