@@ -19,8 +19,8 @@ std::string to_string(const TensorType& t) {
 }
 
 Record::Record(std::shared_ptr<const detail::RecordAst> ast) : ast_(std::move(ast)) {
-  for (const auto& o : ast_->operands) operands_.push_back({o.name, o.optional, o.variadic});
-  for (const auto& o : ast_->results) results_.push_back({o.name, o.optional, o.variadic});
+  for (const auto& o : ast_->operands) operands_.push_back({o.name, o.type.name, o.optional, o.variadic});
+  for (const auto& o : ast_->results) results_.push_back({o.name, o.type.name, o.optional, o.variadic});
   for (const auto& a : ast_->attributes)
     attributes_.push_back(
         {a.name, a.initial.empty() && a.kind != detail::AttrDecl::Kind::axes, a.list, detail::print(a)});

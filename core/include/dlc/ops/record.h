@@ -49,6 +49,7 @@ struct RecordSetBuilder;
 // What a caller needs to know of a record without instantiating it.
 struct OperandInfo {
   std::string name;
+  std::string type;  // as declared: "s8", a type variable, or empty
   bool optional = false;
   bool variadic = false;
 };

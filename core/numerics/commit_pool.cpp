@@ -1,0 +1,105 @@
+// Average pools: the sum over the window, then one scale that holds the division.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/numerics/rewriter.h"
+
+namespace dlc::numerics {
+
+namespace {
+
+struct Window {
+  std::vector<Expr> kernel, stride, pad_lo, pad_hi;
+};
+
+std::vector<Expr> list_attr(const Node& n, const char* name, size_t rank, int64_t fallback) {
+  const auto it = n.attrs.find(name);
+  if (it != n.attrs.end())
+    if (const auto* v = std::get_if<std::vector<Expr>>(&it->second)) return *v;
+  return std::vector<Expr>(rank, Expr(fallback));
+}
+
+bool all_are(const std::vector<Expr>& v, int64_t c) {
+  return std::ranges::all_of(v, [&](const Expr& e) { return e.is(c); });
+}
+
+bool flag(const Node& n, const char* name) {
+  const auto it = n.attrs.find(name);
+  const Expr* e = it == n.attrs.end() ? nullptr : std::get_if<Expr>(&it->second);
+  return e != nullptr && !e->is(0);
+}
+
+// A mean over all axes from 2 on is a pool whose window is the whole map.
+std::optional<Window> whole_map(const Graph& g, const Node& n) {
+  const auto& shape = g.value(n.inputs[0]).type.shape;
+  const auto it = n.attrs.find("axes");
+  const auto* axes = it == n.attrs.end() ? nullptr : std::get_if<std::vector<Expr>>(&it->second);
+  if (axes == nullptr || shape.size() < 3 || axes->size() != shape.size() - 2) return std::nullopt;
+  std::vector<bool> reduced(shape.size(), false);
+  for (const Expr& a : *axes) {
+    const auto c = a.constant();
+    if (!c) return std::nullopt;
+    reduced[static_cast<size_t>(*c < 0 ? *c + static_cast<int64_t>(shape.size()) : *c)] = true;
+  }
+  if (reduced[0] || reduced[1]) return std::nullopt;
+  Window w;
+  w.kernel.assign(shape.begin() + 2, shape.end());
+  w.stride.assign(w.kernel.size(), Expr(1));
+  w.pad_lo.assign(w.kernel.size(), Expr(0));
+  w.pad_hi = w.pad_lo;
+  return w;
+}
+
+Attempt<Window> window_of(const Graph& g, const Node& n) {
+  if (n.op == "reduce_mean") {
+    const auto w = whole_map(g, n);
+    if (!w) return Refused{"it is a mean over other axes than the spatial ones"};
+    return *w;
+  }
+  const size_t rank = g.value(n.inputs[0]).type.shape.size() - 2;
+  Window w{list_attr(n, "kernel", rank, 1), list_attr(n, "stride", rank, 1), list_attr(n, "pad_lo", rank, 0),
+           list_attr(n, "pad_hi", rank, 0)};
+  if (!all_are(list_attr(n, "dilation", rank, 1), 1)) return Refused{"the window is dilated"};
+  if (flag(n, "ceil_mode")) return Refused{"ceil_mode is set"};
+  if (!flag(n, "count_include_pad") && !(all_are(w.pad_lo, 0) && all_are(w.pad_hi, 0)))
+    return Refused{"the divisor differs at the border (padding is not counted)"};
+  return w;
+}
+
+}  // namespace
+
+RuleResult commit_pool(Rewriter& r, const Site& s) {
+  const Node n = r.graph().node(s.root);
+  DLC_TRY(const auto x, r.dequantized(n.inputs[0]));
+  if (!x) return Refused{"the input is not quantised per tensor"};
+  const auto w = window_of(r.graph(), n);
+  if (!w) return Refused{w.why()};
+  Expr count(1);
+  for (const Expr& k : w->kernel) count = count * k;
+  const auto divisor = count.constant();
+  if (!divisor || *divisor < 1) return Refused{"the window's size is symbolic"};
+
+  DLC_TRY(const DType m_type, r.operand_type("rescale", 1));
+  DLC_TRY(const DType s_type, r.operand_type("rescale", 2));
+  const auto k = choose_multiplier(x->scale / s.scale / static_cast<double>(*divisor), m_type, s_type);
+  if (!k) return Refused{"the scale ratio has no multiplier"};
+  const std::string name = s.locations.empty() ? std::string("pool") : s.locations.front();
+  DLC_TRY(const ValueId m, r.scalar(m_type, k->m, name + ".mul"));
+  DLC_TRY(const ValueId shift, r.scalar(s_type, k->s, name + ".shift"));
+  DLC_TRY(const ValueId sum, r.add("window_sum", {x->value},
+                                   {{"zero", Expr(x->zero)},
+                                    {"kernel", w->kernel},
+                                    {"stride", w->stride},
+                                    {"pad_lo", w->pad_lo},
+                                    {"pad_hi", w->pad_hi}},
+                                   s));
+  DLC_TRY(ValueId y, r.add("rescale", {sum, m, shift}, r.output_attrs(s), s));
+  const auto& shape = r.graph().value(n.outputs[0]).type.shape;
+  if (r.graph().value(y).type.shape != shape) {  // a reduction that drops its axes
+    DLC_TRY(y, r.add("reshape", {y}, {{"shape", shape}}, s));
+  }
+  return y;
+}
+
+}  // namespace dlc::numerics

@@ -1,0 +1,127 @@
+// Convolutions and matrix products: an s32 accumulator, then one scale per output channel.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/numerics/rewriter.h"
+
+namespace dlc::numerics {
+
+namespace {
+
+// Bias in units of the accumulator: round(b / (sx * sw)). Exporters store exactly that, so it rounds to itself.
+Result<Attempt<std::vector<int64_t>>> integer_bias(const std::vector<double>& bias, double sx,
+                                                   const std::vector<double>& sw) {
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < bias.size(); ++i) {
+    const double b = std::nearbyint(bias[i] / (sx * sw[sw.size() == 1 ? 0 : i]));
+    if (!(std::abs(b) <= std::numeric_limits<int32_t>::max()))
+      return Refused{fmt::format("bias {} does not fit 32 bits at this scale", i)};
+    out.push_back(static_cast<int64_t>(b));
+  }
+  return out;
+}
+
+// Multiplier and shift per channel, and the node that applies them along `axis`.
+RuleResult scale_channels(Rewriter& r, const Site& s, ValueId acc, double sx, const std::vector<double>& sw,
+                          int64_t channels, int64_t axis) {
+  DLC_TRY(const DType m_type, r.operand_type("requantize", 1));
+  DLC_TRY(const DType s_type, r.operand_type("requantize", 2));
+  std::vector<int64_t> m;
+  std::vector<int64_t> shift;
+  for (int64_t c = 0; c < channels; ++c) {
+    const double w = sw[sw.size() == 1 ? 0 : static_cast<size_t>(c)];
+    const auto k = choose_multiplier(sx * w / s.scale, m_type, s_type);
+    if (!k) return Refused{fmt::format("channel {}: the scale ratio {} has no multiplier", c, sx * w / s.scale)};
+    m.push_back(k->m);
+    shift.push_back(k->s);
+  }
+  const std::string name = s.locations.empty() ? std::string("layer") : s.locations.front();
+  DLC_TRY(const ValueId m_value, r.vector(m_type, m, name + ".mul"));
+  DLC_TRY(const ValueId s_value, r.vector(s_type, shift, name + ".shift"));
+  Attrs attrs = r.output_attrs(s);
+  attrs["axis"] = Expr(axis);
+  DLC_TRY(const ValueId y, r.add("requantize", {acc, m_value, s_value}, std::move(attrs), s));
+  return y;
+}
+
+bool has(const Node& n, size_t i) { return i < n.inputs.size() && n.inputs[i] != kNoValue; }
+
+int64_t int_attr(const Node& n, const char* name, int64_t fallback) {
+  const auto it = n.attrs.find(name);
+  const Expr* e = it == n.attrs.end() ? nullptr : std::get_if<Expr>(&it->second);
+  return e != nullptr ? e->constant().value_or(fallback) : fallback;
+}
+
+double real_attr(const Node& n, const char* name, double fallback) {
+  const auto it = n.attrs.find(name);
+  const double* d = it == n.attrs.end() ? nullptr : std::get_if<double>(&it->second);
+  return d != nullptr ? *d : fallback;
+}
+
+}  // namespace
+
+RuleResult commit_conv(Rewriter& r, const Site& s) {
+  const Node n = r.graph().node(s.root);
+  DLC_TRY(const auto x, r.dequantized(n.inputs[0]));
+  if (!x) return Refused{"the input is not quantised per tensor"};
+  const auto w = r.dequantized_weight(n.inputs[1]);
+  if (!w) return Refused{"the weight is not a quantised constant with zero point 0"};
+  if (w->axis > 0) return Refused{"the weight is not quantised per output channel"};
+  const int64_t channels = w->q.shape()[0];
+
+  const std::string name = s.locations.empty() ? std::string("conv") : s.locations.front();
+  ValueId bias = kNoValue;
+  if (has(n, 2)) {
+    const auto values = r.constant_values(n.inputs[2]);
+    if (!values) return Refused{"the bias is not constant"};
+    DLC_TRY(const auto integers, integer_bias(*values, x->scale, w->scales));
+    if (!integers) return Refused{integers.why()};
+    DLC_TRY(bias, r.vector(kS32, *integers, name + ".bias"));
+  }
+  DLC_TRY(const ValueId zero, r.scalar(kS8, x->zero, name + ".zero"));
+  const ValueId weight = r.constant(w->q, name + ".weight");
+  DLC_TRY(const ValueId acc, r.add("int_conv", {x->value, weight, bias, zero}, n.attrs, s));
+  return scale_channels(r, s, acc, x->scale, w->scales, channels, 1);
+}
+
+RuleResult commit_product(Rewriter& r, const Site& s) {
+  const Node n = r.graph().node(s.root);
+  const bool gemm = n.op == "gemm";
+  if (gemm &&
+      (real_attr(n, "alpha", 1) != 1 || (has(n, 2) && real_attr(n, "beta", 1) != 1) || int_attr(n, "trans_a", 0) != 0))
+    return Refused{"alpha, beta or trans_a is not the default"};
+  const bool transposed = gemm && int_attr(n, "trans_b", 0) != 0;
+  DLC_TRY(const auto x, r.dequantized(n.inputs[0]));
+  if (!x) return Refused{"the left operand is not quantised per tensor"};
+  const auto w = r.dequantized_weight(n.inputs[1]);
+  if (!w) return Refused{"the right operand is not a quantised constant with zero point 0"};
+  if (w->q.rank() != 2) return Refused{"the right operand is not a matrix"};
+  if (w->axis >= 0 && w->axis != (transposed ? 0 : 1)) return Refused{"the right operand is not quantised per column"};
+  const int64_t columns = w->q.shape()[transposed ? 0 : 1];
+  const int64_t depth = w->q.shape()[transposed ? 1 : 0];
+
+  const std::string name = s.locations.empty() ? std::string("matmul") : s.locations.front();
+  DLC_TRY(Tensor b, Tensor::make(kS8, {depth, columns}));
+  for (int64_t k = 0; k < depth; ++k)
+    for (int64_t c = 0; c < columns; ++c)
+      b.set_int(k * columns + c, w->q.get_int(transposed ? c * depth + k : k * columns + c));
+  DLC_TRY(const ValueId zero, r.vector(kS8, {x->zero}, name + ".zero"));
+  DLC_TRY(ValueId acc, r.add("int_matmul", {x->value, r.constant(std::move(b), name + ".weight"), zero}, {}, s));
+  if (has(n, 2)) {
+    const auto values = r.constant_values(n.inputs[2]);
+    if (!values || (values->size() != 1 && static_cast<int64_t>(values->size()) != columns))
+      return Refused{"the bias is not a constant per column"};
+    std::vector<double> spread = *values;
+    if (spread.size() == 1) spread.assign(static_cast<size_t>(columns), values->front());
+    DLC_TRY(const auto integers, integer_bias(spread, x->scale, w->scales));
+    if (!integers) return Refused{integers.why()};
+    DLC_TRY(const ValueId bias, r.vector(kS32, *integers, name + ".bias"));
+    DLC_TRY(acc, r.add("add", {acc, bias}, {}, s));
+  }
+  const auto rank = static_cast<int64_t>(r.graph().value(acc).type.shape.size());
+  return scale_channels(r, s, acc, x->scale, w->scales, columns, rank - 1);
+}
+
+}  // namespace dlc::numerics

@@ -1,0 +1,107 @@
+// What every rule of commit_numerics works with: the graph, the quantised values in it, and nodes to put in place.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/numerics/multiplier.h"
+#include "dlc/numerics/commit.h"
+
+namespace dlc::numerics {
+
+// A per-tensor quantised value: real = (q - zero) * scale, q of type s8.
+struct Quantized {
+  ValueId value = kNoValue;
+  double scale = 1;
+  int64_t zero = 0;
+};
+
+// How an activation between an op and its quantize_linear bounds the result.
+struct Clamp {
+  int64_t lo = -128;
+  int64_t hi = 127;
+};
+
+// One quantize_linear being rewritten: the op that makes its input, and what the result must look like.
+struct Site {
+  NodeId root = kNoNode;  // the op whose result is quantised
+  NodeId quantize = kNoNode;
+  double scale = 1;
+  int64_t zero = 0;
+  Clamp clamp;
+  std::vector<std::string> locations;  // of every node the rewrite replaces
+};
+
+// A rule gives its result, or says why it does not apply; the reason is shown when the node stays in float.
+struct Refused {
+  std::string why;
+};
+template <class T>
+class Attempt {
+ public:
+  Attempt(T value) : value_(std::move(value)) {}              // NOLINT(google-explicit-constructor)
+  Attempt(Refused refused) : why_(std::move(refused.why)) {}  // NOLINT(google-explicit-constructor)
+  explicit operator bool() const { return value_.has_value(); }
+  const T& operator*() const { return *value_; }
+  const T* operator->() const { return &*value_; }
+  const std::string& why() const { return why_; }
+
+ private:
+  std::optional<T> value_;
+  std::string why_;
+};
+
+class Rewriter {
+ public:
+  explicit Rewriter(Graph& g) : g_(g) {}
+
+  Graph& graph() { return g_; }
+  // v as an s8 per-tensor quantised value when a dequantize_linear makes it; u8 is shifted to s8.
+  Result<std::optional<Quantized>> dequantized(ValueId v);
+  // The s8 weight and its scales (one, or one per index of `axis`) when v is a dequantised constant with zero point 0.
+  struct Weight {
+    Tensor q;
+    std::vector<double> scales;
+    int64_t axis = -1;  // -1: one scale
+  };
+  std::optional<Weight> dequantized_weight(ValueId v) const;
+  // Real values of a constant, through a dequantize_linear if there is one.
+  std::optional<std::vector<double>> constant_values(ValueId v) const;
+
+  // The quantize_linear's scale and zero point as for an s8 result.
+  std::optional<Site> site(NodeId quantize) const;
+
+  Result<ValueId> add(std::string op, std::vector<ValueId> inputs, Attrs attrs, const Site& site);
+  ValueId constant(Tensor t, std::string_view wish);
+  Result<ValueId> scalar(DType type, int64_t value, std::string_view wish);
+  Result<ValueId> vector(DType type, const std::vector<int64_t>& values, std::string_view wish);
+  // The declared type of an operand of a recipe.
+  Result<DType> operand_type(std::string_view record, size_t operand) const;
+  Attrs output_attrs(const Site& s) const;
+  // The u8 value `u8` is `s8` shifted by 128: rules take s8 instead.
+  void remember(ValueId u8, ValueId s8) { shifted_[u8] = s8; }
+
+ private:
+  Result<ValueId> as_s8(ValueId v, int64_t& zero);
+  Graph& g_;
+  std::map<ValueId, ValueId> shifted_;  // u8 value -> its s8 form
+};
+
+// The rules, each in a file of its own. They return the integer result, or a reason.
+using RuleResult = Result<Attempt<ValueId>>;
+using Rule = RuleResult (*)(Rewriter&, const Site&);
+RuleResult commit_conv(Rewriter& r, const Site& s);
+RuleResult commit_product(Rewriter& r, const Site& s);  // matmul, gemm
+RuleResult commit_sum(Rewriter& r, const Site& s);      // add
+RuleResult commit_mul(Rewriter& r, const Site& s);
+RuleResult commit_pool(Rewriter& r, const Site& s);  // avg_pool, reduce_mean over the spatial axes
+RuleResult commit_concat(Rewriter& r, const Site& s);
+RuleResult commit_requantize(Rewriter& r, const Site& s);  // the root is itself a dequantize_linear
+RuleResult commit_table(Rewriter& r, const Site& s);       // a chain of functions of one value
+
+// Moves dequantize_linear below and quantize_linear above ops that only move or select elements.
+Result<> commute_with_movement(Rewriter& r);
+
+}  // namespace dlc::numerics
