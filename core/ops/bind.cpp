@@ -303,7 +303,9 @@ class Binder {
   Result<> requires_hold() {
     for (const Statement& st : record_.body) {
       if (st.kind != Statement::Kind::require || mentions_absent(st.value)) continue;
-      DLC_TRY(Val c, eval_.number(st.value, {}));
+      Env sizes;
+      sizes.exact = true;
+      DLC_TRY(Val c, eval_.number(st.value, sizes));
       c = val::convert(kBool, c);
       if (c->kind == ValKind::integer && c->integer) continue;
       const auto e = nonnegative_form(c);

@@ -210,6 +210,7 @@ Result<Value> Evaluator::call_def(const DefAst& d, const Node& n, const Env& env
   }
   Env inner;
   inner.params = &params;
+  inner.exact = env.exact;
   inner.calls = env.calls + 1;
   DLC_TRY(Value r, value(d.body, inner));
   if (d.result.empty()) return r;

@@ -187,7 +187,9 @@ class Checker {
       if (!s.type.empty()) DLC_CHECK(known_type(s.type));
     }
     DLC_CHECK(vars(s.vars));
+    in_require_ = s.kind == Statement::Kind::require;
     DLC_CHECK(expr(s.value));
+    in_require_ = false;
     for (const Statement& b : s.body) DLC_CHECK(statement(b));
     return {};
   }
@@ -204,6 +206,7 @@ class Checker {
       case NodeKind::read:
         if (in_def_) return error(n.pos, "a def has no tensors; pass the value as an argument");
         if (!names_.contains(n.text)) return unknown(n.pos, n.text);
+        if (in_require_ && is(n.text, "tensor")) return error(n.pos, "require sees shapes and attributes, no elements");
         break;
       case NodeKind::call:
         if (!is_builtin_function(n.text) && !defs_.find(n.text)) return unknown_function(n);
@@ -232,7 +235,7 @@ class Checker {
   const std::string& file_;
   std::map<std::string, std::string> names_;  // name -> what it is
   std::set<std::string> types_, signature_, written_;
-  bool in_def_ = false;
+  bool in_def_ = false, in_require_ = false;
 };
 
 }  // namespace

@@ -100,7 +100,9 @@ Result<Val> Evaluator::number(const Node& n, const Env& env) {
 }
 
 Result<Expr> Evaluator::extent(const Node& n, const Env& env) {
-  DLC_TRY(Val v, number(n, env));
+  Env sizes = env;
+  sizes.exact = true;
+  DLC_TRY(Val v, number(n, sizes));
   if (v->type.is_bool()) v = val::convert(kS64, v);
   const auto e = val::as_expr(v);
   if (!e) return s_.fail_text(n.pos, fmt::format("`{}` is not an integer known from the shapes", print(n)));
@@ -299,6 +301,15 @@ Result<std::vector<Val>> Evaluator::arguments(const std::vector<Node>& args, con
 
 // ---- operators
 
+// Where integers are sizes, arithmetic that leaves 64 bits is an error; values wrap.
+Result<> Evaluator::check_size(BinaryOp op, const Val& a, const Val& b, const Node& n, const Env& env) const {
+  if (!env.exact || (op != BinaryOp::add && op != BinaryOp::sub && op != BinaryOp::mul)) return {};
+  const auto x = val::as_expr(a), y = val::as_expr(b);
+  if (x && y && !(op == BinaryOp::add ? *x + *y : op == BinaryOp::sub ? *x - *y : *x * *y).valid())
+    return s_.fail_text(n.pos, fmt::format("`{}` overflows 64 bits", print(n)));
+  return {};
+}
+
 Result<Value> Evaluator::branch(const Node& n, const Env& env) {
   DLC_TRY(Val c, number(n.args[0], env));
   c = val::convert(kBool, c);
@@ -327,7 +338,10 @@ Result<Value> Evaluator::fold(const Node& n, const Env& env) {
     return Value(val::integer(op == BinaryOp::mul ? 1 : 0));
   }
   Val r = items[0];
-  for (size_t i = 1; i < items.size(); ++i) r = val::binary(op, r, items[i]);
+  for (size_t i = 1; i < items.size(); ++i) {
+    DLC_CHECK(check_size(op, r, items[i], n, env));
+    r = val::binary(op, r, items[i]);
+  }
   return checked(r, n.pos);
 }
 
@@ -376,6 +390,7 @@ Result<Value> Evaluator::binary(const Node& n, const Env& env) {
   }
   const Val &a = std::get<Val>(left), &b = std::get<Val>(right);
   const bool comparison = op >= BinaryOp::eq && op <= BinaryOp::ge;
+  DLC_CHECK(check_size(op, a, b, n, env));
   return checked(comparison ? compare(op, a, b) : val::binary(op, a, b), n.pos);
 }
 

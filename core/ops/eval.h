@@ -28,6 +28,7 @@ struct Env {
   int pack = -1;                 // position in the pack being expanded
   int operand = -1;              // position in the variadic operand being expanded
   const std::map<std::string, Value, std::less<>>* params = nullptr;  // inside a def: its parameters and nothing else
+  bool exact = false;                                                 // integers are sizes: overflow is an error
   int calls = 0;                                                      // depth of defs
 };
 
@@ -67,6 +68,7 @@ class Evaluator {
   Result<Value> binary(const Node& n, const Env& env);
   Result<Value> reduce(const Node& n, const Env& env);
   Result<Value> checked(Val v, Pos pos) const;
+  Result<> check_size(BinaryOp op, const Val& a, const Val& b, const Node& n, const Env& env) const;
   Val compare(BinaryOp op, const Val& a, const Val& b) const;
   Result<std::string> argument_name(const Node& n, size_t i) const;
 
