@@ -13,6 +13,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,16 +25,18 @@
 namespace dlc {
 
 struct EmitRequest {
-  Program program;            // weights included (wrapped, not copied)
-  std::string hardware;       // YAML text
-  std::string hardware_file;  // for messages
-  std::string options;        // JSON object
+  Program program;              // weights included (wrapped, not copied)
+  std::string hardware;         // YAML text
+  std::string hardware_file;    // for messages, and where `like:` is looked for
+  std::string hardware_params;  // overrides: "R=8,C=8"
+  std::string options;          // JSON object: {"format": "dlca", "name": "resnet8"}
 };
 
 struct EmitResult {
-  std::vector<std::pair<std::string, std::vector<std::byte>>> files;  // "executable" and "report.json" at least
+  std::vector<std::pair<std::string, std::vector<std::byte>>> files;  // "executable", "report.json", "library", ...
   void put(std::string name, std::string_view text);
   void put(std::string name, std::vector<std::byte> bytes);
+  const std::vector<std::byte>* find(std::string_view name) const;  // null when absent
 };
 
 // A loaded partition on a device.
@@ -47,6 +50,7 @@ class Executable {
 class Device {
  public:
   virtual ~Device() = default;
+  // The weights' bytes stay valid as long as the executable lives.
   virtual Result<std::unique_ptr<Executable>> load(std::span<const std::byte> executable,
                                                    std::vector<std::pair<std::string, Tensor>> weights) = 0;
 };
@@ -77,7 +81,7 @@ class Backend {
   virtual Result<std::unique_ptr<Device>> open(const std::string& uri) = 0;
 };
 
-// Fills a dlc_plugin_v1 for a backend instance that lives for the process.
+// The C interface of a backend that lives for the process. One backend per library.
 const dlc_plugin_v1* make_plugin(Backend& backend);
 
 }  // namespace dlc

@@ -8,10 +8,11 @@
  * DLC_PLUGIN(MyBackend) in one .cpp.
  *
  * Rules. Every struct begins with its size in bytes as the writer knows it; a reader uses min(its own, the given) and
- * treats what is missing as zero. New fields only at the end. A null function pointer means "not supported". No
- * exception and no C++ object crosses. Strings are UTF-8, zero-terminated, and live as long as the plugin unless said
- * otherwise. IR crosses as versioned text, weights as a table of pointers that are valid during the call. Functions
- * return 0 on success; on failure they return nonzero and fill `error` through dlc_error's callback. */
+ * treats what is missing as zero; elements of an array are as far apart as its first element's size says. New fields
+ * only at the end. The plugin's tables are static data of its library. A null function pointer means "not supported".
+ * No exception and no C++ object crosses. Strings are UTF-8, zero-terminated, and live as long as the plugin unless
+ * said otherwise. IR crosses as versioned text, weights as a table of pointers that are valid during the call.
+ * Functions return 0 on success; on failure they return nonzero and fill `error` through dlc_error's callback. */
 #ifndef DLC_PLUGIN_H
 #define DLC_PLUGIN_H
 
@@ -36,12 +37,16 @@ typedef struct dlc_tensor {
   uint64_t bytes;
 } dlc_tensor;
 
-/* Where a callee reports diagnostics: called once per diagnostic, arguments valid during the call. */
+/* Where a callee reports diagnostics: called once per diagnostic, arguments valid during the call, severity one of
+ * DLC_NOTE, DLC_WARNING, DLC_ERROR. */
+#define DLC_NOTE 0
+#define DLC_WARNING 1
+#define DLC_ERROR 2
 typedef struct dlc_error {
   uint64_t struct_size;
   void* context;
-  void (*report)(void* context, const char* file, int32_t line, int32_t column, const char* node, const char* message,
-                 const char* hint);
+  void (*report)(void* context, int32_t severity, const char* file, int32_t line, int32_t column, const char* node,
+                 const char* message, const char* hint);
 } dlc_error;
 
 /* Where a callee hands over named bytes: "object", "stream", "listing", "report.json" ... */
@@ -58,9 +63,10 @@ typedef struct dlc_emit_request {
   const char* program; /* `dlc.program 1` text */
   const dlc_tensor* weights;
   uint64_t weight_count;
-  const char* hardware;      /* the YAML text the user chose, overrides applied as `params` */
-  const char* hardware_file; /* for messages */
-  const char* options;       /* JSON object: {"format": "dlca" | "so" | "o" | "a", "name": "resnet8", "timing": true} */
+  const char* hardware;        /* the YAML text the user chose */
+  const char* hardware_file;   /* for messages, and where `like:` is looked for */
+  const char* hardware_params; /* overrides of its params: "R=8,C=8" */
+  const char* options;         /* JSON object: {"format": "dlca" | "so" | "o" | "a", "name": "resnet8"} */
 } dlc_emit_request;
 
 typedef struct dlc_compiler_v1 {
@@ -68,7 +74,8 @@ typedef struct dlc_compiler_v1 {
   /* What of this program the plugin cannot compile, as JSON: {"refused": [{"call": 3, "rule": "...", "why": "...",
    * "line": 12}]}. May only narrow what the YAML allows. NULL: everything is taken. */
   int32_t (*match)(const dlc_emit_request* request, const dlc_sink* result, const dlc_error* error);
-  /* Compiles; puts at least "executable" (what runtime load takes) and "report.json". */
+  /* Compiles. Puts "executable" (what load() takes), and may put "report.json" and, by format, "library", "object",
+   * "archive" and "header". */
   int32_t (*emit)(const dlc_emit_request* request, const dlc_sink* result, const dlc_error* error);
 } dlc_compiler_v1;
 
@@ -86,10 +93,10 @@ typedef struct dlc_runtime_v1 {
   int32_t (*load)(dlc_device* device, const void* executable, uint64_t size, const dlc_tensor* weights,
                   uint64_t weight_count, dlc_executable** result, const dlc_error* error);
   void (*unload)(dlc_executable* executable);
-  /* Runs to completion. Outputs have storage when their shapes are known from the inputs; `output` is called for each
-   * result in order with its final shape, and returns where to write it (NULL: fail). */
+  /* Runs to completion. `output` is called for each result in order with its type, and returns where to write its
+   * bytes (NULL: fail). */
   int32_t (*run)(dlc_executable* executable, const dlc_tensor* inputs, uint64_t input_count, void* context,
-                 void* (*output)(void* context, uint64_t index, const int64_t* shape, uint64_t rank),
+                 void* (*output)(void* context, uint64_t index, const char* dtype, const int64_t* shape, uint64_t rank),
                  const dlc_error* error);
   /* Counters of the last run as a JSON object (cycles, per-layer figures); the device defines the keys. */
   int32_t (*counters)(dlc_executable* executable, const dlc_sink* result, const dlc_error* error);

@@ -1,0 +1,319 @@
+// A plugin's C tables as a dlc::Backend.
+#include "dlc/plugin/host.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include "core/plugin/abi.h"
+
+namespace dlc {
+
+namespace {
+
+using detail::ErrorCollector;
+using detail::TensorTable;
+
+// The fields that version 1.0 of each table has: less is no version of it. More than kMaxTable is a lie.
+constexpr size_t kMinPlugin = sizeof(dlc_plugin_v1), kMinCompiler = sizeof(dlc_compiler_v1),
+                 kMinRuntime = sizeof(dlc_runtime_v1), kMaxTable = 4096;
+
+// Whether [p, p + size) lies in the loaded segments of the library that holds `symbol`.
+bool in_library(const void* symbol, const void* p, size_t size) {
+  struct Query {
+    uintptr_t symbol, begin, end;
+    bool found;
+  } q{reinterpret_cast<uintptr_t>(symbol), reinterpret_cast<uintptr_t>(p), reinterpret_cast<uintptr_t>(p) + size,
+      false};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto& query = *static_cast<Query*>(data);
+        bool is_library = false, has_range = false;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& h = info->dlpi_phdr[i];
+          if (h.p_type != PT_LOAD) continue;
+          const uintptr_t begin = info->dlpi_addr + h.p_vaddr, end = begin + h.p_memsz;
+          is_library = is_library || (begin <= query.symbol && query.symbol < end);
+          has_range = has_range || (begin <= query.begin && query.end <= end);
+        }
+        query.found = query.found || (is_library && has_range);
+        return static_cast<int>(is_library);
+      },
+      &q);
+  return q.found;
+}
+
+struct Library {
+  std::string path, name;
+  const dlc_plugin_v1* table = nullptr;
+  dlc_compiler_v1 compiler{};
+  dlc_runtime_v1 runtime{};
+};
+
+Error unsupported(const Library& l, std::string_view what) {
+  return Error({}, fmt::format("plugin {} does not {}", l.name, what));
+}
+
+std::vector<std::byte> copy_bytes(const void* bytes, uint64_t size) {
+  const auto* p = static_cast<const std::byte*>(bytes);
+  return {p, p + size};
+}
+
+// A dlc_sink that keeps what it is given.
+class FileSink {
+ public:
+  FileSink() {
+    c_.struct_size = sizeof(c_);
+    c_.context = this;
+    c_.put = [](void* context, const char* name, const void* bytes, uint64_t size) -> int32_t {
+      static_cast<FileSink*>(context)->files.put(detail::or_empty(name), copy_bytes(bytes, size));
+      return 0;
+    };
+  }
+  const dlc_sink* c() const { return &c_; }
+  std::string text(size_t i) const {
+    const auto& bytes = files.files[i].second;
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  EmitResult files;
+
+ private:
+  dlc_sink c_{};
+};
+
+class HostExecutable : public Executable {
+ public:
+  HostExecutable(const Library& l, dlc_executable* e) : l_(l), e_(e) {}
+  ~HostExecutable() override {
+    if (l_.runtime.unload != nullptr) l_.runtime.unload(e_);
+  }
+
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override {
+    TensorTable table;
+    const std::string no_name;
+    for (const Tensor& t : inputs) table.add(no_name, t);
+    Outputs outputs;
+    ErrorCollector errors;
+    if (l_.runtime.run(e_, table.data(), table.size(), &outputs, &Outputs::place, errors.c()) != 0) {
+      if (!outputs.error.empty()) return std::unexpected(std::move(outputs.error));
+      return std::unexpected(errors.take(l_.name));
+    }
+    return std::move(outputs.tensors);
+  }
+
+  std::string counters() override {
+    FileSink sink;
+    ErrorCollector errors;
+    if (l_.runtime.counters == nullptr || l_.runtime.counters(e_, sink.c(), errors.c()) != 0 ||
+        sink.files.files.empty())
+      return "{}";
+    return sink.text(0);
+  }
+
+ private:
+  struct Outputs {
+    std::vector<Tensor> tensors;
+    Error error;
+    static void* place(void* context, uint64_t index, const char* dtype, const int64_t* shape, uint64_t rank) {
+      auto& self = *static_cast<Outputs*>(context);
+      const auto type = parse_dtype(detail::or_empty(dtype));
+      if (!type || index != self.tensors.size()) return nullptr;
+      auto t = Tensor::make(*type, std::vector<int64_t>(shape, shape + rank));
+      if (!t) {
+        self.error = std::move(t).error();
+        return nullptr;
+      }
+      self.tensors.push_back(*std::move(t));
+      return self.tensors.back().mutable_bytes();
+    }
+  };
+
+  const Library& l_;
+  dlc_executable* e_;
+};
+
+class HostDevice : public Device {
+ public:
+  HostDevice(const Library& l, dlc_device* d) : l_(l), d_(d) {}
+  ~HostDevice() override {
+    if (l_.runtime.close != nullptr) l_.runtime.close(d_);
+  }
+  Result<std::unique_ptr<Executable>> load(std::span<const std::byte> executable,
+                                           std::vector<std::pair<std::string, Tensor>> weights) override {
+    TensorTable table;
+    for (const auto& [name, t] : weights) table.add(name, t);
+    ErrorCollector errors;
+    dlc_executable* e = nullptr;
+    if (l_.runtime.load(d_, executable.data(), executable.size(), table.data(), table.size(), &e, errors.c()) != 0 ||
+        e == nullptr)
+      return std::unexpected(errors.take(l_.name));
+    return std::make_unique<HostExecutable>(l_, e);
+  }
+
+ private:
+  const Library& l_;
+  dlc_device* d_;
+};
+
+class HostBackend : public Backend {
+ public:
+  explicit HostBackend(Library l) : l_(std::move(l)) {}
+
+  std::string name() const override { return l_.name; }
+  std::string version() const override { return detail::or_empty(l_.table->version); }
+  std::string schemes() const override { return detail::or_empty(l_.table->schemes); }
+
+  Result<std::vector<Refusal>> match(const EmitRequest& r) override {
+    if (l_.compiler.match == nullptr) return std::vector<Refusal>{};
+    FileSink sink;
+    DLC_CHECK(compile(l_.compiler.match, r, sink));
+    std::vector<Refusal> out;
+    if (sink.files.files.empty()) return out;
+    const auto answer = nlohmann::json::parse(sink.text(0), nullptr, false);
+    if (!answer.is_object() || !answer.contains("refused") || !answer["refused"].is_array())
+      return fail({}, fmt::format("plugin {}: match answered something that is not understood", l_.name));
+    for (const auto& x : answer["refused"]) {
+      if (!x.is_object()) continue;
+      out.push_back({x.value("call", -1), x.value("rule", ""), x.value("why", ""), x.value("line", 0)});
+    }
+    return out;
+  }
+
+  Result<> emit(const EmitRequest& r, EmitResult& result) override {
+    if (l_.compiler.emit == nullptr) return std::unexpected(unsupported(l_, "compile"));
+    FileSink sink;
+    DLC_CHECK(compile(l_.compiler.emit, r, sink));
+    result = std::move(sink.files);
+    return {};
+  }
+
+  std::vector<DeviceListing> list() override {
+    std::vector<DeviceListing> out;
+    if (l_.runtime.list == nullptr) return out;
+    FileSink sink;
+    ErrorCollector errors;
+    if (l_.runtime.list(sink.c(), errors.c()) != 0) return out;
+    for (size_t i = 0; i < sink.files.files.size(); ++i) {
+      const auto facts = nlohmann::json::parse(sink.text(i), nullptr, false);
+      const bool understood = facts.is_object();
+      out.push_back({sink.files.files[i].first, understood && facts.value("available", false),
+                     understood ? facts.value("why", "") : "the plugin's answer is not understood"});
+    }
+    return out;
+  }
+
+  Result<std::unique_ptr<Device>> open(const std::string& uri) override {
+    if (l_.runtime.open == nullptr || l_.runtime.load == nullptr || l_.runtime.run == nullptr)
+      return std::unexpected(unsupported(l_, "run anything"));
+    ErrorCollector errors;
+    dlc_device* d = nullptr;
+    if (l_.runtime.open(uri.c_str(), &d, errors.c()) != 0 || d == nullptr) return std::unexpected(errors.take(l_.name));
+    return std::make_unique<HostDevice>(l_, d);
+  }
+
+ private:
+  Result<> compile(int32_t (*f)(const dlc_emit_request*, const dlc_sink*, const dlc_error*), const EmitRequest& r,
+                   const FileSink& sink) {
+    const std::string text = print(r.program);
+    TensorTable table;
+    for (const auto& [name, t] : r.program.weights) table.add(name, t);
+    const dlc_emit_request c{sizeof(dlc_emit_request),
+                             text.c_str(),
+                             table.data(),
+                             table.size(),
+                             r.hardware.c_str(),
+                             r.hardware_file.c_str(),
+                             r.hardware_params.c_str(),
+                             r.options.c_str()};
+    ErrorCollector errors;
+    if (f(&c, sink.c(), errors.c()) != 0) return std::unexpected(errors.take(l_.name));
+    return {};
+  }
+
+  Library l_;
+};
+
+// Copies a table of at least `least` bytes that lies in the library.
+template <class T>
+Result<> take_table(const void* entry, const T* given, size_t least, std::string_view what, T& out) {
+  if (given == nullptr) return {};
+  if (!in_library(entry, given, sizeof(uint64_t)))
+    return fail({}, fmt::format("its {} is not inside the library", what));
+  const uint64_t size = given->struct_size;
+  if (size < least || size > kMaxTable || size % alignof(T) != 0 || !in_library(entry, given, size))
+    return fail({}, fmt::format("it says that its {} has {} bytes, which cannot be: this interface has {}", what, size,
+                                sizeof(T)));
+  out = detail::read_struct(given);
+  return {};
+}
+
+bool lists(std::string_view list, std::string_view wanted) {
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(','), list.size());
+    std::string_view word = list.substr(0, end);
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    if (word == wanted) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
+
+Result<Library> open_library(const std::string& path, const PluginManifest& manifest) {
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return fail({}, fmt::format("it cannot be loaded: {}", ::dlerror()));
+  auto* entry = reinterpret_cast<dlc_plugin_v1_entry_fn>(::dlsym(handle, DLC_PLUGIN_ENTRY));
+  const auto refuse = [&](Error e) {
+    ::dlclose(handle);
+    return std::unexpected(std::move(e));
+  };
+  if (entry == nullptr)
+    return refuse(
+        Error({}, "it has no symbol " DLC_PLUGIN_ENTRY, "a C++ plugin says DLC_PLUGIN(MyBackend) in one file"));
+  Library l;
+  l.path = path;
+  const auto* where = reinterpret_cast<const void*>(entry);
+  const dlc_plugin_v1* table = entry();
+  if (table == nullptr) return refuse(Error({}, DLC_PLUGIN_ENTRY " returned nothing"));
+  dlc_plugin_v1 plugin{};
+  // The version decides what the rest means, so it is looked at first; it is part of every version's first 16 bytes.
+  if (!in_library(where, table, 2 * sizeof(uint64_t))) return refuse(Error({}, "its table is not inside the library"));
+  if (table->struct_size >= 2 * sizeof(uint64_t) && table->abi_major != DLC_ABI_MAJOR)
+    return refuse(Error({},
+                        fmt::format("it has plugin interface {}.{}, this dlc has {}.{}", table->abi_major,
+                                    table->abi_minor, DLC_ABI_MAJOR, DLC_ABI_MINOR),
+                        "build the plugin against this version of dlc"));
+  if (auto ok = take_table(where, table, kMinPlugin, "table", plugin); !ok) return refuse(std::move(ok).error());
+  if (auto ok = take_table(where, plugin.compiler, kMinCompiler, "compiler table", l.compiler); !ok)
+    return refuse(std::move(ok).error());
+  if (auto ok = take_table(where, plugin.runtime, kMinRuntime, "runtime table", l.runtime); !ok)
+    return refuse(std::move(ok).error());
+  l.name = detail::or_empty(plugin.name);
+  if (l.name != manifest.name)
+    return refuse(Error({}, fmt::format("it calls itself '{}', its manifest says '{}'", l.name, manifest.name)));
+  for (const std::string& scheme : manifest.schemes)
+    if (!lists(detail::or_empty(plugin.schemes), scheme))
+      return refuse(Error(
+          {}, fmt::format("its manifest promises devices '{}:', it has {}", scheme, detail::or_empty(plugin.schemes))));
+  if (!lists(detail::or_empty(plugin.ir_versions), "dlc.program 1"))
+    return refuse(
+        Error({}, fmt::format("it reads '{}', this dlc writes 'dlc.program 1'", detail::or_empty(plugin.ir_versions))));
+  l.table = table;
+  return l;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> open_plugin(const std::string& library, const PluginManifest& manifest) {
+  auto opened = open_library(library, manifest);
+  if (!opened) {
+    for (Diagnostic& d : opened.error().diagnostics)
+      if (d.loc.file.empty()) d.loc.file = library;
+    return std::unexpected(std::move(opened).error());
+  }
+  return std::make_unique<HostBackend>(*std::move(opened));
+}
+
+}  // namespace dlc
