@@ -232,6 +232,12 @@ void select(const Instr& i, Frame& f) {
 }
 
 template <class T>
+void branch(const Instr& i, Frame& f) {
+  execute(*i.nest->blocks[f.regs[i.a].as<uint8_t>()[0] ? 0 : 1], f);
+  select<T>(i, f);
+}
+
+template <class T>
 void orelse(const Instr& i, Frame& f) {
   const int n = lanes(i, f);
   Vec& d = begin(i, f);
@@ -369,6 +375,9 @@ Instr::Fn convert_op(Ty from, Ty to) {
 }
 Instr::Fn select_op(Ty ty) {
   return with_type(ty, [&](auto tag) -> Instr::Fn { return select<typename decltype(tag)::type>; });
+}
+Instr::Fn branch_op(Ty ty) {
+  return with_type(ty, [&](auto tag) -> Instr::Fn { return branch<typename decltype(tag)::type>; });
 }
 Instr::Fn orelse_op(Ty ty) {
   return with_type(ty, [&](auto tag) -> Instr::Fn { return orelse<typename decltype(tag)::type>; });

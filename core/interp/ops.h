@@ -13,6 +13,8 @@ Instr::Fn call_op(Fn fn, Ty ty);
 Instr::Fn cast_op(Ty from, Ty to);     // Instr::to and saturate say the element type
 Instr::Fn convert_op(Ty from, Ty to);  // value-preserving change of register type
 Instr::Fn select_op(Ty ty);            // a ? b : c
+// The same for a uniform a: runs the chosen side's block of Instr::nest first.
+Instr::Fn branch_op(Ty ty);
 Instr::Fn orelse_op(Ty ty);
 Instr::Fn constant_op(Ty ty);
 void index_op(const Instr&, Frame&);  // s64

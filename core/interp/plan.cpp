@@ -92,7 +92,29 @@ class Builder {
     std::vector<int> slots;
   };
 
+  struct Pin {
+    int from, to;
+  };
+  // Levels above one, taken off while code is built that only sees the lower ones.
+  struct Cut {
+    std::vector<Level> levels;
+    std::vector<Pin> pins;
+  };
+
   // ---- loops and levels ----
+
+  Cut cut_above(int level) {
+    const auto first = levels_.begin() + level + 1;
+    Cut c{{first, levels_.end()}, pins_};
+    levels_.erase(first, levels_.end());
+    std::erase_if(pins_, [&](const Pin& p) { return p.to > level; });
+    return c;
+  }
+  void restore(int level, Cut c) {
+    levels_.resize(static_cast<size_t>(level) + 1);
+    levels_.insert(levels_.end(), c.levels.begin(), c.levels.end());
+    pins_ = std::move(c.pins);
+  }
 
   void open(std::vector<int> slots) { levels_.push_back({new Block, std::move(slots)}); }
 
@@ -133,6 +155,12 @@ class Builder {
   int level_of(const std::vector<int>& slots) const {
     int level = 0;
     for (int s : slots) level = std::max(level, level_of(s));
+    return pinned(level);
+  }
+  // Inside the side of a branch, what would run at the branch's own level runs in the side's block.
+  int pinned(int level) const {
+    for (const Pin& p : pins_)
+      if (level == p.from) level = p.to;
     return level;
   }
   bool is_lane(int slot) const { return slot >= 0 && (slot == row_ || slot == col_); }
@@ -167,6 +195,7 @@ class Builder {
   }
 
   int place(Instr i, Ty ty, bool uniform, int level, Interval range = kUnknown) {
+    level = pinned(level);
     i.uniform = uniform;
     i.dst = new_reg(ty, uniform, level, range);
     levels_[static_cast<size_t>(level)].block->push_back(std::move(i));
@@ -202,9 +231,9 @@ class Builder {
       case NodeKind::binary:
         return emit_binary(n);
       case NodeKind::select:
-        return emit_choice(n, true);
+        return emit_select(n);
       case NodeKind::orelse:
-        return emit_choice(n, false);
+        return emit_orelse(n);
       case NodeKind::call:
         return emit_call(n);
       case NodeKind::cast:
@@ -376,13 +405,60 @@ class Builder {
     return add(binary_op(op, n.ty), n.ty, {as(a, n.ty), as(b, n.ty)});
   }
 
-  int emit_choice(const Node& n, bool is_select) {
-    const int c = is_select ? emit(n.args[0]) : -1;
-    int a = emit(n.args[is_select ? 1 : 0]), b = emit(n.args[is_select ? 2 : 1]);
-    const Interval range{std::min(reg(a).range.lo, reg(b).range.lo), std::max(reg(a).range.hi, reg(b).range.hi)};
+  static bool is_cheap(const Node& n) {
+    return n.kind == NodeKind::constant || n.kind == NodeKind::index || n.kind == NodeKind::undef;
+  }
+
+  int emit_select(const Node& n) {
+    const int c = emit(n.args[0]);
+    const bool worth = !is_cheap(n.args[1]) || !is_cheap(n.args[2]);
+    if (reg(c).uniform && worth) return emit_branch(n, c);
+    const int a = emit(n.args[1]), b = emit(n.args[2]);
+    const Interval range = hull(a, b);
     const Ty ty = work_type(n.ty, {a, b}, range);
-    a = as(a, ty), b = as(b, ty);
-    return is_select ? add(select_op(ty), ty, {c, a, b}, range) : add(orelse_op(ty), ty, {a, b}, range);
+    return add(select_op(ty), ty, {c, as(a, ty), as(b, ty)}, range);
+  }
+
+  // One condition for all lanes: only the side it chooses is computed.
+  int emit_branch(const Node& n, int condition) {
+    const auto slots = free_slots(n);
+    const int level = std::max(reg(condition).level, level_of(slots));
+    const bool uniform = !varies(slots);
+    Cut cut = cut_above(level);
+    auto nest = std::make_unique<Nest>();
+    for (int side = 0; side < 2; ++side) nest->blocks.push_back(std::make_unique<Block>());
+    const auto on_side = [&](int side, auto&& build) {
+      levels_.push_back({nest->blocks[static_cast<size_t>(side)].get(), {}});
+      pins_.push_back({level, level + 1});
+      const int r = build();
+      pins_.pop_back();
+      levels_.pop_back();
+      return r;
+    };
+    int a = on_side(0, [&] { return emit(n.args[1]); });
+    int b = on_side(1, [&] { return emit(n.args[2]); });
+    const Interval range = hull(a, b);
+    const Ty ty = work_type(n.ty, {a, b}, range);
+    a = on_side(0, [&] { return as(a, ty); });
+    b = on_side(1, [&] { return as(b, ty); });
+    restore(level, std::move(cut));
+    Instr i;
+    i.fn = branch_op(ty);
+    i.a = condition, i.b = a, i.c = b;
+    i.a_uniform = true, i.b_uniform = reg(a).uniform, i.c_uniform = reg(b).uniform;
+    i.nest = std::move(nest);
+    return place(std::move(i), ty, uniform, level, range);
+  }
+
+  Interval hull(int a, int b) const {
+    return {std::min(reg(a).range.lo, reg(b).range.lo), std::max(reg(a).range.hi, reg(b).range.hi)};
+  }
+
+  int emit_orelse(const Node& n) {
+    const int a = emit(n.args[0]), b = emit(n.args[1]);
+    const Interval range = hull(a, b);
+    const Ty ty = work_type(n.ty, {a, b}, range);
+    return add(orelse_op(ty), ty, {as(a, ty), as(b, ty)}, range);
   }
 
   int emit_call(const Node& n) {
@@ -503,8 +579,7 @@ class Builder {
     const bool uniform = !varies(slots);
 
     // Inside, only levels up to `level` exist.
-    std::vector<Level> tail(levels_.begin() + level + 1, levels_.end());
-    levels_.resize(static_cast<size_t>(level) + 1);
+    Cut cut = cut_above(level);
     const int row = row_, col = col_;
 
     auto nest = std::make_unique<Nest>();
@@ -542,8 +617,7 @@ class Builder {
       nest->best = new_reg(Ty::s64, false, level);
       nest->position_slot = n.loops[0].slot;
     }
-    levels_.resize(first);
-    levels_.insert(levels_.end(), tail.begin(), tail.end());
+    restore(level, std::move(cut));
     row_ = row;
     col_ = col;
     Instr i;
@@ -557,6 +631,7 @@ class Builder {
   const Task& task_;
   Program p_;
   std::vector<Level> levels_;
+  std::vector<Pin> pins_;
   std::set<int> loop_slots_;
   Ranges ranges_;
   int row_ = -1, col_ = -1;
