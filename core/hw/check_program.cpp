@@ -45,8 +45,8 @@ class Checker {
       if (auto r = check_instruction(hw_, program_[i]); !r) problem("illegal", i, std::string(r.error().message()));
   }
 
+  // The proofs below need it, whether or not the description asks for it.
   void waiters() {
-    if (!hw_.sync || !hw_.state[static_cast<size_t>(hw_.sync->object)].one_waiting_queue) return;
     waiter_.assign(first_.semaphores().size(), -1);
     for (size_t i = 0; i < n(); ++i)
       for (size_t s = 0; s < waiter_.size(); ++s) {
@@ -69,6 +69,12 @@ class Checker {
                 fmt::format("{} {} words {} .. {}, which has {}", f.out->write ? "writes" : "reads",
                             hw_.spaces[static_cast<size_t>(f.out->space)].name, f.out->lowest, f.out->highest,
                             f.out->words));
+      if (f.self)
+        problem("overlap", i,
+                fmt::format("reads and writes {} words {} .. {} at different points of its loops",
+                            hw_.spaces[static_cast<size_t>(f.self->space)].name,
+                            f.self->bytes.begin / hw_.state_of(f.self->space).word_bytes(),
+                            (f.self->bytes.end - 1) / hw_.state_of(f.self->space).word_bytes()));
       for (const Footprint& a : f.accesses)
         if (const HwSpace& s = hw_.spaces[static_cast<size_t>(a.space)]; a.write && !s.writable)
           problem("oob", i, "writes " + s.name + ", which is read-only");

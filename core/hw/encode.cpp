@@ -186,6 +186,11 @@ Result<std::vector<Instruction>> decode_program(const HwDescription& hw, std::sp
   return out;
 }
 
+std::optional<int64_t> instruction_cycles(const HwDescription& hw, const Instruction& i) {
+  const HwInsn& insn = insn_of(hw, i);
+  return insn.cycles ? evaluate_fields(*insn.cycles, insn, i.fields) : std::nullopt;
+}
+
 int find_form(const HwInsn& insn, std::span<const int64_t> fields) {
   for (size_t k = 0; k < insn.forms.size(); ++k) {
     const auto holds = [&](const auto& w) {

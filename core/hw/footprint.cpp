@@ -29,6 +29,8 @@ struct IndexCode {
 
 struct AccessCode {
   int tensor = -1;
+  int statement = -1;
+  size_t outer_loops = 0;  // those of the statement come first
   bool write = false;
   bool may_be_out = false;  // the read stands before `?:`
   std::vector<FieldCode> extents;
@@ -156,6 +158,8 @@ class Extractor {
     if (o.space < 0 && o.selector < 0) return {};  // a temporary
     AccessCode a;
     a.tensor = tensor;
+    a.statement = statement_;
+    a.outer_loops = outer_loops_;
     a.write = write;
     a.may_be_out = optional_ > 0;
     for (const Loop& l : loops_) {
@@ -244,6 +248,8 @@ class Extractor {
     if (s.kind == Stmt::Kind::seq) {
       for (const Stmt& b : s.body) DLC_CHECK(statement(b));
     } else {
+      ++statement_;
+      outer_loops_ = loops_.size();
       for (const Val& i : s.indices) DLC_CHECK(value(i));
       DLC_CHECK(value(s.value));
       DLC_CHECK(access(s.tensor, s.indices, true));
@@ -259,6 +265,25 @@ class Extractor {
   std::vector<Loop> loops_;
   std::vector<std::optional<Expr>> guards_;
   int optional_ = 0;
+  int statement_ = -1;
+  size_t outer_loops_ = 0;
+};
+
+// Where an access goes, point by point: to compare two accesses of one statement.
+struct PointMap {
+  const AccessCode* code = nullptr;
+  bool known = true;   // false: an index depends on data
+  int64_t origin = 0;  // byte offset at loops = 0
+  std::vector<int64_t> strides, counts;
+
+  bool same_points(const PointMap& write) const {
+    if (code->statement != write.code->statement || origin != write.origin) return false;
+    for (size_t l = 0; l < strides.size(); ++l) {
+      const int64_t theirs = l < write.code->outer_loops ? write.strides[l] : 0;
+      if (counts[l] > 1 && strides[l] != theirs) return false;
+    }
+    return true;
+  }
 };
 
 struct LoopRange {
@@ -319,7 +344,7 @@ struct Footprints::Impl {
   std::vector<std::vector<FormCode>> insns;
 
   Result<> add(const AccessCode& a, const FormCode& form, std::span<const int64_t> fields, const HwInsn& insn,
-               std::span<const int64_t> words, FootprintResult& out) const;
+               std::span<const int64_t> words, FootprintResult& out, std::vector<PointMap>& maps) const;
 };
 
 Footprints::Footprints(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -342,7 +367,8 @@ Result<Footprints> Footprints::make(const HwDescription& hw) {
 }
 
 Result<> Footprints::Impl::add(const AccessCode& a, const FormCode& form, std::span<const int64_t> fields,
-                               const HwInsn& insn, std::span<const int64_t> words, FootprintResult& out) const {
+                               const HwInsn& insn, std::span<const int64_t> words, FootprintResult& out,
+                               std::vector<PointMap>& maps) const {
   const auto overflow = [&] { return fail(insn.loc, fmt::format("insn '{}': an address overflows", insn.name)); };
   const TensorCode& t = form.tensors[static_cast<size_t>(a.tensor)];
   Footprint fp;
@@ -365,6 +391,7 @@ Result<> Footprints::Impl::add(const AccessCode& a, const FormCode& form, std::s
     if (!narrow(g, fields, loops, &fp.exact)) return {};
 
   int64_t base = t.offset;
+  PointMap map{&a, true, t.offset, std::vector<int64_t>(loops.size(), 0), {}};
   std::vector<StridedDim> dims;
   for (const LoopRange& r : loops) dims.push_back({0, r.hi - r.lo + 1});
   for (size_t d = 0; d < a.indices.size(); ++d) {
@@ -373,6 +400,7 @@ Result<> Footprints::Impl::add(const AccessCode& a, const FormCode& form, std::s
                                : t.extents[d];
     if (!a.indices[d].known) {
       fp.exact = false;
+      map.known = false;
       dims.push_back({t.strides[d], extent});
       continue;
     }
@@ -399,6 +427,11 @@ Result<> Footprints::Impl::add(const AccessCode& a, const FormCode& form, std::s
       return {};
     }
     base += at_low * t.strides[d];
+    map.origin += v->base * t.strides[d];
+  }
+  for (size_t l = 0; l < loops.size(); ++l) {
+    map.strides[l] = dims[l].stride;
+    map.counts.push_back(dims[l].count);
   }
   fp.bytes = strided_set(base, std::move(dims), t.width, &fp.exact);
   if (a.may_be_out || !fp.exact) {
@@ -408,8 +441,24 @@ Result<> Footprints::Impl::add(const AccessCode& a, const FormCode& form, std::s
     std::erase_if(fp.bytes, [](const ByteRange& r) { return r.begin >= r.end; });
   }
   out.accesses.push_back(std::move(fp));
+  maps.push_back(std::move(map));
   return {};
 }
+
+namespace {
+
+std::optional<SelfOverlap> self_overlap(const std::vector<Footprint>& accesses, const std::vector<PointMap>& maps) {
+  for (size_t r = 0; r < accesses.size(); ++r)
+    for (size_t w = 0; w < accesses.size(); ++w) {
+      const bool pair = !accesses[r].write && accesses[w].write && accesses[r].space == accesses[w].space;
+      if (!pair || (maps[r].known && maps[w].known && maps[r].same_points(maps[w]))) continue;
+      if (const auto common = first_overlap(accesses[r].bytes, accesses[w].bytes))
+        return SelfOverlap{accesses[r].space, *common};
+    }
+  return std::nullopt;
+}
+
+}  // namespace
 
 Result<FootprintResult> Footprints::of(const Instruction& i, std::span<const int64_t> words) const {
   const HwInsn& insn = impl_->hw->isa.insns[static_cast<size_t>(i.insn)];
@@ -418,7 +467,9 @@ Result<FootprintResult> Footprints::of(const Instruction& i, std::span<const int
   const int form = find_form(insn, i.fields);
   if (form < 0) return fail(insn.loc, fmt::format("insn '{}' does nothing for these fields", insn.name));
   const FormCode& code = impl_->insns[static_cast<size_t>(i.insn)][static_cast<size_t>(form)];
-  for (const AccessCode& a : code.accesses) DLC_CHECK(impl_->add(a, code, i.fields, insn, words, out));
+  std::vector<PointMap> maps;
+  for (const AccessCode& a : code.accesses) DLC_CHECK(impl_->add(a, code, i.fields, insn, words, out, maps));
+  out.self = self_overlap(out.accesses, maps);
   std::stable_sort(out.accesses.begin(), out.accesses.end(),
                    [](const Footprint& a, const Footprint& b) { return a.write < b.write; });
   return out;

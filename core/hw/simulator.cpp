@@ -18,7 +18,7 @@ namespace {
 struct SpaceMemory {
   std::vector<std::byte> own;
   std::span<std::byte> bytes;
-  std::vector<uint8_t> defined;  // per byte; empty when not tracked
+  std::vector<uint8_t> defined;  // per byte; empty when all are, or when not tracked
   bool bound = false;
 };
 
@@ -178,6 +178,12 @@ Result<std::optional<SimFault>> Simulator::Impl::execute(const Instruction& i, i
     if (const HwSpace& s = hw.spaces[static_cast<size_t>(f.space)]; f.write && !s.writable)
       return std::optional<SimFault>(make_fault("oob", index, queue, "writes " + s.name + ", which is read-only"));
   if (options.track_undefined) DLC_CHECK(check_reads(i, index, fp.accesses));
+  if (options.track_undefined && fp.self)
+    return fail({},
+                fmt::format("instruction {} ({}) reads and writes {} words {} .. {} at different points of its loops",
+                            index, disassemble(hw, i), hw.spaces[static_cast<size_t>(fp.self->space)].name,
+                            fp.self->bytes.begin / hw.state_of(fp.self->space).word_bytes(),
+                            (fp.self->bytes.end - 1) / hw.state_of(fp.self->space).word_bytes()));
   DLC_TRY(auto fault, run_kernel(insn, i, make_fault("oob", index, queue, "")));
   if (fault) return fault;
   for (const Footprint& f : fp.accesses) {
@@ -242,6 +248,7 @@ Result<SimResult> Simulator::Impl::run(std::span<const Instruction> program, con
       return stop(make_fault("sem", index, static_cast<int>(q),
                              "a semaphore overflows: " + disassemble(hw, program[static_cast<size_t>(index)])));
     ++result.retired;
+    result.order.push_back(index);
     model.fetch();
   }
   return stop(at_end);
@@ -272,7 +279,8 @@ Result<> Simulator::bind(int space, std::span<std::byte> bytes, bool defined) {
   SpaceMemory& m = impl_->spaces[static_cast<size_t>(space)];
   m.bytes = bytes;
   m.bound = true;
-  if (impl_->options.track_undefined) m.defined.assign(bytes.size(), defined ? 1 : 0);
+  m.defined.clear();
+  if (impl_->options.track_undefined && !defined) m.defined.assign(bytes.size(), 0);
   impl_->words[static_cast<size_t>(space)] = static_cast<int64_t>(bytes.size()) / s.word_bytes();
   return {};
 }
@@ -313,6 +321,8 @@ Result<SimResult> Simulator::run_words(std::span<const uint32_t> words) {
   }
   return impl_->run(program, std::nullopt);
 }
+
+void Simulator::record_writes(bool on) { impl_->options.record_writes = on; }
 
 const std::vector<std::vector<SimWrite>>& Simulator::writes() const { return impl_->writes; }
 

@@ -97,5 +97,9 @@ TEST_CASE("programs that cannot end, or break a rule") {
   for (int i = 0; i < 16; ++i) many += "end sig=0x1\n";
   CHECK(first_problem(hw, many) == "overflow: semaphore 0 can reach 16, it holds at most 15");
   CHECK(first_problem(hw, "mul a=60 b=0 d=0 n=3 m=2 s=2") == "oob: reads buf words 60 .. 65, which has 64");
+  CHECK(first_problem(hw, "post src=buf dst=buf a=0 d=0 n=4") == "");
+  CHECK(first_problem(hw, "post src=buf dst=buf a=0 d=2 n=4") ==
+        "overlap: reads and writes buf words 2 .. 3 at different points of its loops");
+  CHECK(first_problem(hw, "mul accum=1 a=0 b=0 d=0 n=4 m=1") == "");
   CHECK(first_problem(hw, "st seg=weights") == "oob: writes dram.weights, which is read-only");
 }

@@ -1,5 +1,6 @@
 #include "dlc/hw/load.h"
 
+#include "dlc/hw/check_generic.h"
 #include "mini.h"
 
 using namespace dlc;
@@ -111,4 +112,33 @@ TEST_CASE("native describes this machine, up to the level asked for") {
   CHECK(all.codegen.features == native_features());
   CHECK(all.find_memory("l1") >= 0);
   REQUIRE_ERROR(load_hw("native,max=v9"), "max=v9 is not one of v1, v2, v3, v4");
+}
+
+TEST_CASE("units that need what the machine lacks are dropped, with the rules that name them") {
+  REQUIRE_OK(HwDescription v4, load_hw("x86-64-v4", {{std::string(DLC_SOURCE_DIR) + "/hwdesc"}}));
+  const std::vector<std::string> avx2 = {"avx", "avx2", "fma", "sse2"};
+  REQUIRE(drop_missing_units(v4, avx2).has_value());
+  CHECK(v4.find_unit("avx2_f32") >= 0);
+  CHECK(v4.find_unit("amx_s8") == -1);
+  CHECK(v4.find_memory("zmm") == -1);
+  CHECK(v4.ops.empty());
+  v4.codegen.missing["avx512f"] = "reject";
+  REQUIRE_ERROR(drop_missing_units(v4, avx2), "x86_64_v4 needs the feature 'avx512f', which this machine lacks");
+}
+
+TEST_CASE("the contract of the generic backend") {
+  const auto outside = [](const HwDescription& hw) {
+    std::string out;
+    for (const Diagnostic& d : check_generic(hw)) out += to_string(d) + "\n";
+    return out;
+  };
+  REQUIRE_OK(const HwDescription asic, load_hw("asic", {{std::string(DLC_SOURCE_DIR) + "/hwdesc"}}));
+  CHECK(outside(asic).empty());
+  CHECK(outside(mini()) == "mini.yaml: error: 'container' must say 'transport: fetch'\n");
+  REQUIRE_OK(const HwDescription any, parse_hw(mini_with(", waiters: one_queue", ""), "mini.yaml"));
+  CHECK_THAT(outside(any), Catch::Matchers::Contains("mini.yaml:12:3: error: semaphores need 'waiters: one_queue'"));
+  REQUIRE_OK(const HwDescription odd, parse_hw(mini_with("acc[d + i, l] = (if", "acc[d + i*i, l] = (if"), "mini.yaml"));
+  CHECK_THAT(outside(odd), Catch::Matchers::Contains("insn 'mul' stores to 'acc' at an address that is not affine"));
+  REQUIRE_OK(const HwDescription v3, load_hw("x86-64-v3", {{std::string(DLC_SOURCE_DIR) + "/hwdesc"}}));
+  CHECK_THAT(outside(v3), Catch::Matchers::Contains("'isa' has no instruction words"));
 }

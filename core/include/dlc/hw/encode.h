@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,9 @@ std::string disassemble(const HwDescription& hw, const Instruction& i);
 std::string disassemble(const HwDescription& hw, std::span<const Instruction> program);
 // Lines of instructions; `#` begins a comment.
 Result<std::vector<Instruction>> assemble(const HwDescription& hw, std::string_view text, const std::string& file = {});
+
+// `cycles` of the description for this instruction; nullopt where it has none or cannot be evaluated.
+std::optional<int64_t> instruction_cycles(const HwDescription& hw, const Instruction& i);
 
 // The form of `insn.forms` that holds for these field values, or -1.
 int find_form(const HwInsn& insn, std::span<const int64_t> fields);

@@ -52,9 +52,17 @@ struct OutOfBounds {
   int64_t words = 0;
 };
 
+// Bytes that one instruction reads at some point and writes at another: its result depends on an order that its text
+// does not state. Reading and writing one element at one point (acc = acc + ...) is no such case.
+struct SelfOverlap {
+  int space = -1;
+  ByteRange bytes;
+};
+
 struct FootprintResult {
   std::vector<Footprint> accesses;  // reads before writes, one entry per access of the text
   std::optional<OutOfBounds> out;   // accesses outside are not in `accesses`
+  std::optional<SelfOverlap> self;
 };
 
 // The access maps of every form of every instruction. Thread-safe; keep one per description.

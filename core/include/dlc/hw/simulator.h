@@ -44,6 +44,7 @@ struct SimFault {
 struct SimResult {
   std::optional<SimFault> fault;
   int64_t retired = 0;
+  std::vector<int64_t> order;       // the retired instructions, in the order of this interleaving
   std::vector<int64_t> epc;         // per queue: index of its oldest instruction that has not retired; -1: none
   std::vector<int64_t> semaphores;  // at the end
 };
@@ -77,7 +78,8 @@ class Simulator {
   // From words, as fetched: an illegal word is a fault.
   Result<SimResult> run_words(std::span<const uint32_t> words);
 
-  // Per queue, in the order in which it wrote; with record_writes only. run() clears it first.
+  void record_writes(bool on);
+  // Per queue, in the order in which it wrote; only while recorded. run() clears it first.
   const std::vector<std::vector<SimWrite>>& writes() const;
 
   Simulator(Simulator&&) noexcept;
