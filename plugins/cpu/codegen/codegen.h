@@ -25,9 +25,10 @@ namespace dlc::cpu {
 
 // What the code may use. Chosen by feature bits, never by the CPU's name.
 struct Target {
-  std::string features;   // LLVM feature string: "+avx2,+fma,..."
-  int vector_bytes = 16;  // width of the vectors that are used
-  int registers = 16;     // vector registers
+  std::string features;        // LLVM feature string: "+avx2,+fma,..."
+  int vector_bytes = 16;       // width of the vectors that are used
+  int registers = 16;          // vector registers
+  int64_t l2_bytes = 1 << 20;  // second-level cache of one core
 
   bool has(std::string_view feature) const;  // has("fma")
 
@@ -48,11 +49,11 @@ struct ScheduleLoop {
   int64_t step = 1;
 };
 
-// While the reduction runs, touch the memory a given distance ahead of a tensor's reads (the next packed panel).
+// A cache line fetched to the second-level cache in every iteration of the innermost reduction loop: the part of the
+// next packed panel whose turn it is. It may lie behind the tensor, where nothing is read.
 struct Prefetch {
   int tensor = -1;
-  Expr byte_offset;  // over the statement's loops: where the first line to fetch lies in the tensor's buffer
-  int steps = 0;     // one cache line every so many iterations of the innermost reduction loop
+  Expr byte_offset;  // over the loops of the statement and the reduction
 };
 
 struct Schedule {

@@ -3,6 +3,19 @@
 
 namespace dlc::cpu {
 
+namespace {
+
+// The only value the variable takes, when that is known.
+std::optional<int64_t> one_iteration(llvm::Value* start, llvm::Value* end, int64_t step) {
+  const auto* lo = llvm::dyn_cast<llvm::ConstantInt>(start);
+  const auto* hi = llvm::dyn_cast<llvm::ConstantInt>(end);
+  if (!lo || !hi) return std::nullopt;
+  const int64_t a = lo->getSExtValue(), b = hi->getSExtValue();
+  return a < b && b - a <= step ? std::optional(a) : std::nullopt;
+}
+
+}  // namespace
+
 Emitter::OpenLoop Emitter::open_loop(const std::string& var, Value* start, Value* end, int64_t step, bool reverse,
                                      std::vector<Value*>& carried) {
   llvm::LLVMContext& context = module_.getContext();
@@ -10,6 +23,15 @@ Emitter::OpenLoop Emitter::open_loop(const std::string& var, Value* start, Value
   loop.end = end;
   loop.step = step;
   loop.initial = carried;
+  if (const auto once = one_iteration(start, end, step)) {  // no loop at all: the variable is a constant
+    Scope scope;
+    scope.var = var;
+    scope.var_value = b_.getInt64(static_cast<uint64_t>(*once));
+    loop.is_straight = true;
+    loop.counter = scope.var_value;
+    scopes_.push_back(std::move(scope));
+    return loop;
+  }
   loop.before = b_.GetInsertBlock();
   loop.body = llvm::BasicBlock::Create(context, var, function_);
   loop.after = llvm::BasicBlock::Create(context, var + ".end", function_);
@@ -23,8 +45,9 @@ Emitter::OpenLoop Emitter::open_loop(const std::string& var, Value* start, Value
     ++loop.anchored;
   }
   b_.SetInsertPoint(loop.body);
-  loop.counter = b_.CreatePHI(b_.getInt64Ty(), 2, var);
-  loop.counter->addIncoming(start, loop.before);
+  loop.phi = b_.CreatePHI(b_.getInt64Ty(), 2, var);
+  loop.phi->addIncoming(start, loop.before);
+  loop.counter = loop.phi;
   for (Value*& c : carried) {
     auto* phi = b_.CreatePHI(c->getType(), 2);
     phi->addIncoming(c, loop.before);
@@ -42,9 +65,10 @@ Emitter::OpenLoop Emitter::open_loop(const std::string& var, Value* start, Value
 
 void Emitter::close_loop(OpenLoop& loop, std::vector<Value*>& carried) {
   scopes_.pop_back();
+  if (loop.is_straight) return;
   llvm::BasicBlock* latch = b_.GetInsertBlock();
   Value* next = b_.CreateNSWAdd(loop.counter, b_.getInt64(loop.step));
-  loop.counter->addIncoming(next, latch);
+  loop.phi->addIncoming(next, latch);
   for (size_t i = 0; i < carried.size(); ++i) loop.carried[i]->addIncoming(carried[i], latch);
   b_.CreateCondBr(b_.CreateICmpSLT(next, loop.end), loop.body, loop.after);
   b_.SetInsertPoint(loop.after);

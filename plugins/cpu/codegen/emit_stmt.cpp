@@ -314,7 +314,6 @@ void Emitter::store_tile() {
 
 void Emitter::prefetch() {
   for (const Prefetch& p : schedule_->prefetch) {
-    if (p.tensor < 0 || p.steps <= 0) continue;
     Value* address = pointer(p.tensor, p.byte_offset);
     b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
                        {address, b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});

@@ -58,11 +58,13 @@ class Emitter {
   };
   struct OpenLoop {
     llvm::BasicBlock *before = nullptr, *body = nullptr, *after = nullptr;
-    llvm::PHINode* counter = nullptr;
+    llvm::PHINode* phi = nullptr;
+    Value* counter = nullptr;  // phi, or a constant
     Value* end = nullptr;
     int64_t step = 1;
     bool may_be_empty = false;
-    size_t anchored = 0;  // scopes whose values now go before the loop
+    bool is_straight = false;  // one iteration, no blocks
+    size_t anchored = 0;       // scopes whose values now go before the loop
     std::vector<Value*> initial;
     std::vector<llvm::PHINode*> carried;
   };

@@ -1,6 +1,7 @@
 // What the machine offers, by feature bits.
 #include <llvm/ADT/StringMap.h>
 #include <llvm/TargetParser/Host.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -35,10 +36,12 @@ bool Target::has(std::string_view feature) const {
   return false;
 }
 
-Target Target::baseline() { return {"+cx8,+fxsr,+mmx,+sse,+sse2", 16, 16}; }
-Target Target::avx2() { return {std::string(kV3), 32, 16}; }
+Target Target::baseline() { return {.features = "+cx8,+fxsr,+mmx,+sse,+sse2"}; }
+Target Target::avx2() { return {.features = std::string(kV3), .vector_bytes = 32}; }
 Target Target::avx512() {
-  return {std::string(kV3) + ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+evex512", 64, 32};
+  return {.features = std::string(kV3) + ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+evex512",
+          .vector_bytes = 64,
+          .registers = 32};
 }
 
 Target Target::host() {
@@ -52,6 +55,7 @@ Target Target::host() {
   } else if (t.has("avx2") && t.has("fma")) {
     t.vector_bytes = 32;
   }
+  if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) t.l2_bytes = bytes;
   return t;
 }
 

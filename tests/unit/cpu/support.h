@@ -115,6 +115,28 @@ inline void check_same(const Kernel& k, const Memory& want, const Memory& got, d
   }
 }
 
+// Integers must agree; floats may be at most twice as far from the exact values as plain f32 arithmetic is.
+inline void check_as_good_as(const Kernel& k, const Memory& exact, const Memory& plain, const Memory& got) {
+  for (size_t i = 0; i < k.tensors.size(); ++i) {
+    if (k.tensors[i].role != Role::output) continue;
+    const Tensor &x = exact.tensors[i], &p = plain.tensors[i], &g = got.tensors[i];
+    double worst_plain = 0, worst = 0, largest = 1;
+    for (int64_t e = 0; e < x.elements(); ++e) {
+      if (!x.dtype().is_float()) {
+        REQUIRE(g.get_int(e) == p.get_int(e));
+        continue;
+      }
+      REQUIRE_FALSE(std::isnan(g.get_double(e)));
+      worst_plain = std::max(worst_plain, std::abs(p.get_double(e) - x.get_double(e)));
+      worst = std::max(worst, std::abs(g.get_double(e) - x.get_double(e)));
+      largest = std::max(largest, std::abs(x.get_double(e)));
+    }
+    INFO("kernel " << k.name << ", tensor " << k.tensors[i].name << ": error " << worst << ", plain f32 "
+                   << worst_plain);
+    CHECK(worst <= 2 * worst_plain + 1e-6 * largest);
+  }
+}
+
 struct Compare {
   Bindings dims = {};
   double tolerance = 2e-6;
