@@ -1,11 +1,19 @@
 // Speed of the simulation and use of the array on a layer that fills it: the reason for the style of the RTL.
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 
 #include "dlc_test/catch.h"
 #include "tests/cosim/bench.h"
 
 namespace dlc::cosim {
+namespace {
+// Time this thread ran: what others do on the machine does not count.
+double thread_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+}  // namespace
 
 TEST_CASE("a 3x3 layer of 64 channels in and out keeps the array busy") {
   Bench b(16, {.latency = 80, .jitter = 32});
@@ -25,8 +33,8 @@ TEST_CASE("a 3x3 layer of 64 channels in and out keeps the array busy") {
     text += "mac wdir=row in_base=" + std::to_string((t / 4 & 1) * 1024) + " w_base=" + buffer + " acc_base=" + bank +
             " n_ow=14 n_oh=14 n_kw=3 n_kh=3 n_ci=4 s_ow=1 s_oh=16 s_kw=1 s_kh=16 s_ci=256 sig=" +
             std::to_string(2 + 4 + (t % 4 == 3 ? 128 : 0)) + wait(1, 8);
-    text += "vec a=acc scl=lane a_base=" + bank + " d_base=" + out +
-            " n_ow=196 s_ow=1 lo=-128 hi=127 d_ow=1 sig=24" + wait(4, 32);
+    text += "vec a=acc scl=lane a_base=" + bank + " d_base=" + out + " n_ow=196 s_ow=1 lo=-128 hi=127 d_ow=1 sig=24" +
+            wait(4, 32);
     text += "st seg=io0 off=" + std::to_string(t % 4 * 3136) + " sp=" + out + " nx=196 sig=32" + wait(16, 0);
   }
   const std::vector<Instruction> program = b.assemble(text + "end");
@@ -34,16 +42,16 @@ TEST_CASE("a 3x3 layer of 64 channels in and out keeps the array busy") {
   REQUIRE(words.has_value());
   b.start(*words);
   const uint64_t begin = b.port().now();
-  const auto t0 = std::chrono::steady_clock::now();
+  const double t0 = thread_seconds();
   REQUIRE(b.port().wait_irq(10'000'000).has_value());
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
+  const double seconds = thread_seconds() - t0;
   const double cycles = static_cast<double>(b.port().now() - begin);
   REQUIRE(b.read_csr("STAT") == 2);
   const double utilisation = 196.0 * 36 * 4 * rounds / cycles;
   std::printf("nx16 16x16: %.0f cycles, %.2f Mcycles/s, MAC utilisation %.1f %%\n", cycles, cycles / seconds / 1e6,
               100 * utilisation);
   CHECK(utilisation > 0.97);
-  CHECK(cycles / seconds > 0.5e6);  // a loaded machine; 2e6 and more on a quiet one
+  CHECK(cycles / seconds > 1e6);
 }
 
 }  // namespace dlc::cosim

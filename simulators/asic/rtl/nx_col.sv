@@ -1,25 +1,31 @@
 // One output channel: R weights in two sets, a dot product, one register.
+//
+// Inputs (9 bits) and weights (8 bits) are carried sign-extended to 32: a simulation then multiplies whole words, and
+// synthesis merges the equal bits.
 module nx_col (
     input  logic clk,
     input  logic w_row, w_clear, w_all, input logic [$clog2(nx_cfg::R)-1:0] w_at,    // shadow set: one weight or all
-    input  logic [7:0] w, input logic [nx_cfg::R-1:0][7:0] w_word, input logic swap,
-    input  logic en, dw, input logic [nx_cfg::R-1:0][15:0] x, input logic [2:0][15:0] taps,
+    input  logic [7:0] w, input logic [nx_cfg::R*8-1:0] w_word, input logic swap,
+    input  logic en, dw, input logic [nx_cfg::R-1:0][31:0] x, input logic [2:0][31:0] taps,   // dw: only taps count
     output logic [31:0] p);
   localparam int R = nx_cfg::R;
-  logic [R-1:0][7:0] shadow, active;
-  logic signed [31:0] sum;
+  logic [R-1:0][31:0] shadow, active;
+  logic [31:0] sum;
   always_comb begin
     sum = '0;
-    for (int r = 0; r < R; r++)
-      sum += 32'(signed'(r < 3 && dw ? taps[r % 3] : x[r]))*32'(signed'(active[r]));
+    for (int r = 0; r < R; r++) sum += x[r]*active[r];
   end
   always_ff @(posedge clk) begin
     if (w_row) begin
       if (w_clear) shadow <= '0;
-      shadow[w_at] <= w;
+      shadow[w_at] <= 32'(signed'(w));
     end
-    if (w_all) shadow <= w_word;
+    if (w_all)
+      for (int r = 0; r < R; r++) shadow[r] <= 32'(signed'(w_word[r*8 +: 8]));
     if (swap) active <= shadow;
-    if (en) p <= sum;
+    if (en) begin                      // exclusive: one set of multipliers does both
+      if (dw) p <= taps[0]*active[0] + taps[1]*active[1] + taps[2]*active[2];
+      else p <= sum;
+    end
   end
 endmodule

@@ -1,6 +1,6 @@
 // One in-order queue: waits for the head's semaphores, starts it on the engine, retires in order.
 //
-// The engine looks at the head for two cycles (`look`) and then says whether it is `bad`; up to four instructions may be
+// The engine looks at the head for three cycles (`look`) and then says whether it is `bad`; up to four instructions may be
 // in flight, so that an engine with a request and a data stage overlaps them.
 module nx_issue #(parameter int INFLIGHT = 4) (
     input  logic clk, rst, halt,
@@ -23,8 +23,8 @@ module nx_issue #(parameter int INFLIGHT = 4) (
       .pop(retire), .q(f_q), .empty(f_empty), .full(f_full));
   assign head_v = !q_empty;
   assign head = q[W-1:0];
-  assign look = head_v && age != 2'd2;
-  assign settled = head_v && age == 2'd2;
+  assign look = head_v && age != 2'd3;
+  assign settled = head_v && age == 2'd3;
   assign wai = settled ? head[nx_cfg::WAI_L +: S] : '0;
   assign go = settled && ready && !f_full && !halt;
   assign waiting = go && !sems_ok;
@@ -36,7 +36,7 @@ module nx_issue #(parameter int INFLIGHT = 4) (
   assign epc = !f_empty ? f_q[S +: 32] : head_v ? q[W +: 32] : next_index;
   always_ff @(posedge clk)
     if (rst || start || !head_v) age <= '0;
-    else if (age != 2'd2) age <= age + 1'b1;
+    else if (age != 2'd3) age <= age + 1'b1;
 `ifndef SYNTHESIS
   a_retire: assert property (@(posedge clk) disable iff (rst) !(retire && f_empty));
 `endif

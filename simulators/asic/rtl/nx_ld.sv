@@ -19,20 +19,23 @@ module nx_ld (
   logic signed [7:0] h_y0, h_x0;
   logic [11:0] h_y1, h_x1;
   logic [7:0] h_fill;
-  assign h_to = head[nx_cfg::LD_TO_L +: nx_cfg::LD_TO_W];
-  assign seg = head[nx_cfg::LD_SEG_L +: nx_cfg::LD_SEG_W];
-  assign h_off = head[nx_cfg::LD_OFF_L +: nx_cfg::LD_OFF_W];
-  assign h_sp = head[nx_cfg::LD_SP_L +: nx_cfg::LD_SP_W];
-  assign h_nx = 9'(head[nx_cfg::LD_NX_L +: nx_cfg::LD_NX_W]) + 9'(nx_cfg::LD_NX_P);
-  assign h_ny = 13'(head[nx_cfg::LD_NY_L +: nx_cfg::LD_NY_W]) + 13'(nx_cfg::LD_NY_P);
-  assign h_nz = 13'(head[nx_cfg::LD_NZ_L +: nx_cfg::LD_NZ_W]) + 13'(nx_cfg::LD_NZ_P);
-  assign h_sy = head[nx_cfg::LD_SY_L +: nx_cfg::LD_SY_W];
-  assign h_sz = head[nx_cfg::LD_SZ_L +: nx_cfg::LD_SZ_W];
-  assign h_y0 = head[nx_cfg::LD_Y0_L +: nx_cfg::LD_Y0_W];
-  assign h_x0 = head[nx_cfg::LD_X0_L +: nx_cfg::LD_X0_W];
-  assign h_y1 = head[nx_cfg::LD_Y1_L +: nx_cfg::LD_Y1_W];
-  assign h_x1 = head[nx_cfg::LD_X1_L +: nx_cfg::LD_X1_W];
-  assign h_fill = head[nx_cfg::LD_FILL_L +: nx_cfg::LD_FILL_W];
+  always_ff @(posedge clk)
+    if (look) begin
+      h_to <= head[nx_cfg::LD_TO_L +: nx_cfg::LD_TO_W];
+      seg <= head[nx_cfg::LD_SEG_L +: nx_cfg::LD_SEG_W];
+      h_off <= head[nx_cfg::LD_OFF_L +: nx_cfg::LD_OFF_W];
+      h_sp <= head[nx_cfg::LD_SP_L +: nx_cfg::LD_SP_W];
+      h_nx <= 9'(head[nx_cfg::LD_NX_L +: nx_cfg::LD_NX_W]) + 9'(nx_cfg::LD_NX_P);
+      h_ny <= 13'(head[nx_cfg::LD_NY_L +: nx_cfg::LD_NY_W]) + 13'(nx_cfg::LD_NY_P);
+      h_nz <= 13'(head[nx_cfg::LD_NZ_L +: nx_cfg::LD_NZ_W]) + 13'(nx_cfg::LD_NZ_P);
+      h_sy <= head[nx_cfg::LD_SY_L +: nx_cfg::LD_SY_W];
+      h_sz <= head[nx_cfg::LD_SZ_L +: nx_cfg::LD_SZ_W];
+      h_y0 <= head[nx_cfg::LD_Y0_L +: nx_cfg::LD_Y0_W];
+      h_x0 <= head[nx_cfg::LD_X0_L +: nx_cfg::LD_X0_W];
+      h_y1 <= head[nx_cfg::LD_Y1_L +: nx_cfg::LD_Y1_W];
+      h_x1 <= head[nx_cfg::LD_X1_L +: nx_cfg::LD_X1_W];
+      h_fill <= head[nx_cfg::LD_FILL_L +: nx_cfg::LD_FILL_W];
+    end
   logic unused;
   assign unused = &{1'b0, head};
   // ---- words [lo, hi) of a row lie inside the source
@@ -40,7 +43,7 @@ module nx_ld (
   assign last_x = $signed({2'b0, h_x1}) - 14'(h_x0);
   assign h_lo = h_x0 < 0 ? 9'd0 - 9'(h_x0) : '0;
   assign h_hi = last_x <= 0 ? '0 : last_x < 14'(h_nx) ? 9'(last_x) : h_nx;
-  // ---- check, two cycles before a start
+  // ---- check
   logic [25:0] rows;
   logic [34:0] words;
   logic [39:0] first;

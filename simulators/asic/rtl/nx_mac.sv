@@ -23,24 +23,27 @@ module nx_mac (
   logic [5:0] h_kw, h_kh;
   logic [10:0] h_ci;
   logic signed [15:0] h_sow, h_soh, h_skw, h_skh, h_sci;
-  assign h_accum = head[nx_cfg::MAC_ACCUM_L];
-  assign h_wdir = head[nx_cfg::MAC_WDIR_L +: nx_cfg::MAC_WDIR_W];
-  assign h_zin = head[nx_cfg::MAC_ZIN_L +: nx_cfg::MAC_ZIN_W];
-  assign h_in = head[nx_cfg::MAC_IN_BASE_L +: nx_cfg::MAC_IN_BASE_W];
-  assign h_w = head[nx_cfg::MAC_W_BASE_L +: nx_cfg::MAC_W_BASE_W];
-  assign h_acc = head[nx_cfg::MAC_ACC_BASE_L +: nx_cfg::MAC_ACC_BASE_W];
-  assign h_ow = 12'(head[nx_cfg::MAC_N_OW_L +: nx_cfg::MAC_N_OW_W]) + 12'(nx_cfg::MAC_N_OW_P);
-  assign h_oh = 12'(head[nx_cfg::MAC_N_OH_L +: nx_cfg::MAC_N_OH_W]) + 12'(nx_cfg::MAC_N_OH_P);
-  assign h_kw = 6'(head[nx_cfg::MAC_N_KW_L +: nx_cfg::MAC_N_KW_W]) + 6'(nx_cfg::MAC_N_KW_P);
-  assign h_kh = 6'(head[nx_cfg::MAC_N_KH_L +: nx_cfg::MAC_N_KH_W]) + 6'(nx_cfg::MAC_N_KH_P);
-  assign h_ci = 11'(head[nx_cfg::MAC_N_CI_L +: nx_cfg::MAC_N_CI_W]) + 11'(nx_cfg::MAC_N_CI_P);
-  assign h_sow = head[nx_cfg::MAC_S_OW_L +: nx_cfg::MAC_S_OW_W];
-  assign h_soh = head[nx_cfg::MAC_S_OH_L +: nx_cfg::MAC_S_OH_W];
-  assign h_skw = head[nx_cfg::MAC_S_KW_L +: nx_cfg::MAC_S_KW_W];
-  assign h_skh = head[nx_cfg::MAC_S_KH_L +: nx_cfg::MAC_S_KH_W];
-  assign h_sci = head[nx_cfg::MAC_S_CI_L +: nx_cfg::MAC_S_CI_W];
   assign h_tri = 32'(h_wdir) == nx_cfg::MAC_WDIR_E_TRI;
   assign h_dw = h_tri || 32'(h_wdir) == nx_cfg::MAC_WDIR_E_DIAG;
+  always_ff @(posedge clk)
+    if (look) begin
+      h_accum <= head[nx_cfg::MAC_ACCUM_L];
+      h_wdir <= head[nx_cfg::MAC_WDIR_L +: nx_cfg::MAC_WDIR_W];
+      h_zin <= head[nx_cfg::MAC_ZIN_L +: nx_cfg::MAC_ZIN_W];
+      h_in <= head[nx_cfg::MAC_IN_BASE_L +: nx_cfg::MAC_IN_BASE_W];
+      h_w <= head[nx_cfg::MAC_W_BASE_L +: nx_cfg::MAC_W_BASE_W];
+      h_acc <= head[nx_cfg::MAC_ACC_BASE_L +: nx_cfg::MAC_ACC_BASE_W];
+      h_ow <= 12'(head[nx_cfg::MAC_N_OW_L +: nx_cfg::MAC_N_OW_W]) + 12'(nx_cfg::MAC_N_OW_P);
+      h_oh <= 12'(head[nx_cfg::MAC_N_OH_L +: nx_cfg::MAC_N_OH_W]) + 12'(nx_cfg::MAC_N_OH_P);
+      h_kw <= 6'(head[nx_cfg::MAC_N_KW_L +: nx_cfg::MAC_N_KW_W]) + 6'(nx_cfg::MAC_N_KW_P);
+      h_kh <= 6'(head[nx_cfg::MAC_N_KH_L +: nx_cfg::MAC_N_KH_W]) + 6'(nx_cfg::MAC_N_KH_P);
+      h_ci <= 11'(head[nx_cfg::MAC_N_CI_L +: nx_cfg::MAC_N_CI_W]) + 11'(nx_cfg::MAC_N_CI_P);
+      h_sow <= head[nx_cfg::MAC_S_OW_L +: nx_cfg::MAC_S_OW_W];
+      h_soh <= head[nx_cfg::MAC_S_OH_L +: nx_cfg::MAC_S_OH_W];
+      h_skw <= head[nx_cfg::MAC_S_KW_L +: nx_cfg::MAC_S_KW_W];
+      h_skh <= head[nx_cfg::MAC_S_KH_L +: nx_cfg::MAC_S_KH_W];
+      h_sci <= head[nx_cfg::MAC_S_CI_L +: nx_cfg::MAC_S_CI_W];
+    end
   logic unused;
   assign unused = &{1'b0, head};
   // ---- check
@@ -229,9 +232,9 @@ module nx_mac (
   // ---- array and accumulators: vector (1), product and accumulator (2), sum
   logic swap1, pix1, out1, first1, last1, out2, first2, last2;
   logic [10:0] ptr1, ptr2;
-  logic [R-1:0][15:0] x, x_1, x_2;     // the vector and the two before it, zero point subtracted
+  logic [R-1:0][31:0] x, x_1, x_2;     // the vector and the two before it, zero point subtracted
   for (genvar r = 0; r < R; r++) begin : g_x
-    assign x[r] = 16'(signed'(in_q[r*8 +: 8])) - 16'(signed'(zin));
+    assign x[r] = 32'(signed'(in_q[r*8 +: 8])) - 32'(signed'(zin));
   end
   always_ff @(posedge clk)
     if (rst) begin

@@ -16,14 +16,17 @@ module nx_st (
   logic [23:0] h_sy, h_sz;
   logic is_end;
   assign is_end = 32'(head[nx_cfg::OP_L +: nx_cfg::OP_W]) == nx_cfg::OP_END;
-  assign seg = head[nx_cfg::ST_SEG_L +: nx_cfg::ST_SEG_W];
-  assign h_off = head[nx_cfg::ST_OFF_L +: nx_cfg::ST_OFF_W];
-  assign h_sp = head[nx_cfg::ST_SP_L +: nx_cfg::ST_SP_W];
-  assign h_nx = 9'(head[nx_cfg::ST_NX_L +: nx_cfg::ST_NX_W]) + 9'(nx_cfg::ST_NX_P);
-  assign h_ny = 13'(head[nx_cfg::ST_NY_L +: nx_cfg::ST_NY_W]) + 13'(nx_cfg::ST_NY_P);
-  assign h_nz = 13'(head[nx_cfg::ST_NZ_L +: nx_cfg::ST_NZ_W]) + 13'(nx_cfg::ST_NZ_P);
-  assign h_sy = head[nx_cfg::ST_SY_L +: nx_cfg::ST_SY_W];
-  assign h_sz = head[nx_cfg::ST_SZ_L +: nx_cfg::ST_SZ_W];
+  always_ff @(posedge clk)
+    if (look) begin
+      seg <= head[nx_cfg::ST_SEG_L +: nx_cfg::ST_SEG_W];
+      h_off <= head[nx_cfg::ST_OFF_L +: nx_cfg::ST_OFF_W];
+      h_sp <= head[nx_cfg::ST_SP_L +: nx_cfg::ST_SP_W];
+      h_nx <= 9'(head[nx_cfg::ST_NX_L +: nx_cfg::ST_NX_W]) + 9'(nx_cfg::ST_NX_P);
+      h_ny <= 13'(head[nx_cfg::ST_NY_L +: nx_cfg::ST_NY_W]) + 13'(nx_cfg::ST_NY_P);
+      h_nz <= 13'(head[nx_cfg::ST_NZ_L +: nx_cfg::ST_NZ_W]) + 13'(nx_cfg::ST_NZ_P);
+      h_sy <= head[nx_cfg::ST_SY_L +: nx_cfg::ST_SY_W];
+      h_sz <= head[nx_cfg::ST_SZ_L +: nx_cfg::ST_SZ_W];
+    end
   logic unused;
   assign unused = &{1'b0, head};
   // ---- check

@@ -27,44 +27,47 @@ module nx_vec (
   logic [1:0] h_src;
   assign h_two = 32'(head[nx_cfg::OP_L +: nx_cfg::OP_W]) == nx_cfg::OP_VEC2;
   assign h_src = head[nx_cfg::VEC_A_L +: nx_cfg::VEC_A_W];
-  assign h_acc = !h_two && 32'(h_src) == nx_cfg::VEC_A_E_ACC;
-  assign h_a_in = h_two ? 32'(head[nx_cfg::VEC2_A_L]) == nx_cfg::VEC2_A_E_IN : 32'(h_src) == nx_cfg::VEC_A_E_IN;
-  assign h_b_in = h_two && 32'(head[nx_cfg::VEC2_B_L]) == nx_cfg::VEC2_B_E_IN;
-  assign h_d_in = h_two ? 32'(head[nx_cfg::VEC2_DST_L]) == nx_cfg::VEC2_DST_E_IN
-                        : 32'(head[nx_cfg::VEC_DST_L]) == nx_cfg::VEC_DST_E_IN;
-  assign h_lane = !h_two && 32'(head[nx_cfg::VEC_SCL_L]) == nx_cfg::VEC_SCL_E_LANE;
-  assign h_max = !h_two && 32'(head[nx_cfg::VEC_RED_L]) == nx_cfg::VEC_RED_E_MAX;
-  assign h_lut = h_two ? 32'(head[nx_cfg::VEC2_LUT_L]) == nx_cfg::VEC2_LUT_E_T8
-                       : 32'(head[nx_cfg::VEC_LUT_L]) == nx_cfg::VEC_LUT_E_T8;
-  assign h_mul = h_two && 32'(head[nx_cfg::VEC2_BOP_L]) == nx_cfg::VEC2_BOP_E_MUL;
-  assign h_slot = h_two ? 8'(head[nx_cfg::VEC2_SLOT_L +: nx_cfg::VEC2_SLOT_W])
-                        : 8'(head[nx_cfg::VEC_SLOT_L +: nx_cfg::VEC_SLOT_W]);
-  assign h_a = h_two ? head[nx_cfg::VEC2_A_BASE_L +: nx_cfg::VEC2_A_BASE_W] : head[nx_cfg::VEC_A_BASE_L +: nx_cfg::VEC_A_BASE_W];
-  assign h_b = head[nx_cfg::VEC2_B_BASE_L +: nx_cfg::VEC2_B_BASE_W];
-  assign h_d = h_two ? head[nx_cfg::VEC2_D_BASE_L +: nx_cfg::VEC2_D_BASE_W] : head[nx_cfg::VEC_D_BASE_L +: nx_cfg::VEC_D_BASE_W];
-  assign h_p = head[nx_cfg::VEC_P_BASE_L +: nx_cfg::VEC_P_BASE_W];
-  assign h_ow = h_two ? 12'(head[nx_cfg::VEC2_N_OW_L +: nx_cfg::VEC2_N_OW_W]) + 12'(nx_cfg::VEC2_N_OW_P)
-                      : 12'(head[nx_cfg::VEC_N_OW_L +: nx_cfg::VEC_N_OW_W]) + 12'(nx_cfg::VEC_N_OW_P);
-  assign h_oh = h_two ? 12'(head[nx_cfg::VEC2_N_OH_L +: nx_cfg::VEC2_N_OH_W]) + 12'(nx_cfg::VEC2_N_OH_P)
-                      : 12'(head[nx_cfg::VEC_N_OH_L +: nx_cfg::VEC_N_OH_W]) + 12'(nx_cfg::VEC_N_OH_P);
-  assign h_kw = h_two ? 6'd1 : 6'(head[nx_cfg::VEC_N_KW_L +: nx_cfg::VEC_N_KW_W]) + 6'(nx_cfg::VEC_N_KW_P);
-  assign h_kh = h_two ? 6'd1 : 6'(head[nx_cfg::VEC_N_KH_L +: nx_cfg::VEC_N_KH_W]) + 6'(nx_cfg::VEC_N_KH_P);
-  assign h_sow = h_two ? 14'(head[nx_cfg::VEC2_A_OW_L +: nx_cfg::VEC2_A_OW_W]) : 14'(head[nx_cfg::VEC_S_OW_L +: nx_cfg::VEC_S_OW_W]);
-  assign h_soh = h_two ? 14'(head[nx_cfg::VEC2_A_OH_L +: nx_cfg::VEC2_A_OH_W]) : 14'(head[nx_cfg::VEC_S_OH_L +: nx_cfg::VEC_S_OH_W]);
-  assign h_skw = h_two ? '0 : 14'(head[nx_cfg::VEC_S_KW_L +: nx_cfg::VEC_S_KW_W]);
-  assign h_skh = h_two ? '0 : 14'(head[nx_cfg::VEC_S_KH_L +: nx_cfg::VEC_S_KH_W]);
-  assign h_bow = 14'(head[nx_cfg::VEC2_B_OW_L +: nx_cfg::VEC2_B_OW_W]);
-  assign h_boh = 14'(head[nx_cfg::VEC2_B_OH_L +: nx_cfg::VEC2_B_OH_W]);
-  assign h_dow = h_two ? 14'(head[nx_cfg::VEC2_D_OW_L +: nx_cfg::VEC2_D_OW_W]) : 14'(head[nx_cfg::VEC_D_OW_L +: nx_cfg::VEC_D_OW_W]);
-  assign h_doh = h_two ? 14'(head[nx_cfg::VEC2_D_OH_L +: nx_cfg::VEC2_D_OH_W]) : 14'(head[nx_cfg::VEC_D_OH_L +: nx_cfg::VEC_D_OH_W]);
-  assign h_za = h_two ? head[nx_cfg::VEC2_ZA_L +: nx_cfg::VEC2_ZA_W] : head[nx_cfg::VEC_ZA_L +: nx_cfg::VEC_ZA_W];
-  assign h_zb = head[nx_cfg::VEC2_ZB_L +: nx_cfg::VEC2_ZB_W];
-  assign h_zp = h_two ? head[nx_cfg::VEC2_ZP_L +: nx_cfg::VEC2_ZP_W] : head[nx_cfg::VEC_ZP_L +: nx_cfg::VEC_ZP_W];
-  assign h_lo = h_two ? head[nx_cfg::VEC2_LO_L +: nx_cfg::VEC2_LO_W] : head[nx_cfg::VEC_LO_L +: nx_cfg::VEC_LO_W];
-  assign h_hi = h_two ? head[nx_cfg::VEC2_HI_L +: nx_cfg::VEC2_HI_W] : head[nx_cfg::VEC_HI_L +: nx_cfg::VEC_HI_W];
-  assign h_ma = h_two ? 31'(head[nx_cfg::VEC2_MA_L +: nx_cfg::VEC2_MA_W]) : head[nx_cfg::VEC_MA_L +: nx_cfg::VEC_MA_W];
-  assign h_mb = head[nx_cfg::VEC2_MB_L +: nx_cfg::VEC2_MB_W];
-  assign h_sh = h_two ? head[nx_cfg::VEC2_SH_L +: nx_cfg::VEC2_SH_W] : head[nx_cfg::VEC_SH_L +: nx_cfg::VEC_SH_W];
+  always_ff @(posedge clk)
+    if (look) begin
+      h_acc <= !h_two && 32'(h_src) == nx_cfg::VEC_A_E_ACC;
+      h_a_in <= h_two ? 32'(head[nx_cfg::VEC2_A_L]) == nx_cfg::VEC2_A_E_IN : 32'(h_src) == nx_cfg::VEC_A_E_IN;
+      h_b_in <= h_two && 32'(head[nx_cfg::VEC2_B_L]) == nx_cfg::VEC2_B_E_IN;
+      h_d_in <= h_two ? 32'(head[nx_cfg::VEC2_DST_L]) == nx_cfg::VEC2_DST_E_IN
+          : 32'(head[nx_cfg::VEC_DST_L]) == nx_cfg::VEC_DST_E_IN;
+      h_lane <= !h_two && 32'(head[nx_cfg::VEC_SCL_L]) == nx_cfg::VEC_SCL_E_LANE;
+      h_max <= !h_two && 32'(head[nx_cfg::VEC_RED_L]) == nx_cfg::VEC_RED_E_MAX;
+      h_lut <= h_two ? 32'(head[nx_cfg::VEC2_LUT_L]) == nx_cfg::VEC2_LUT_E_T8
+          : 32'(head[nx_cfg::VEC_LUT_L]) == nx_cfg::VEC_LUT_E_T8;
+      h_mul <= h_two && 32'(head[nx_cfg::VEC2_BOP_L]) == nx_cfg::VEC2_BOP_E_MUL;
+      h_slot <= h_two ? 8'(head[nx_cfg::VEC2_SLOT_L +: nx_cfg::VEC2_SLOT_W])
+          : 8'(head[nx_cfg::VEC_SLOT_L +: nx_cfg::VEC_SLOT_W]);
+      h_a <= h_two ? head[nx_cfg::VEC2_A_BASE_L +: nx_cfg::VEC2_A_BASE_W] : head[nx_cfg::VEC_A_BASE_L +: nx_cfg::VEC_A_BASE_W];
+      h_b <= head[nx_cfg::VEC2_B_BASE_L +: nx_cfg::VEC2_B_BASE_W];
+      h_d <= h_two ? head[nx_cfg::VEC2_D_BASE_L +: nx_cfg::VEC2_D_BASE_W] : head[nx_cfg::VEC_D_BASE_L +: nx_cfg::VEC_D_BASE_W];
+      h_p <= head[nx_cfg::VEC_P_BASE_L +: nx_cfg::VEC_P_BASE_W];
+      h_ow <= h_two ? 12'(head[nx_cfg::VEC2_N_OW_L +: nx_cfg::VEC2_N_OW_W]) + 12'(nx_cfg::VEC2_N_OW_P)
+          : 12'(head[nx_cfg::VEC_N_OW_L +: nx_cfg::VEC_N_OW_W]) + 12'(nx_cfg::VEC_N_OW_P);
+      h_oh <= h_two ? 12'(head[nx_cfg::VEC2_N_OH_L +: nx_cfg::VEC2_N_OH_W]) + 12'(nx_cfg::VEC2_N_OH_P)
+          : 12'(head[nx_cfg::VEC_N_OH_L +: nx_cfg::VEC_N_OH_W]) + 12'(nx_cfg::VEC_N_OH_P);
+      h_kw <= h_two ? 6'd1 : 6'(head[nx_cfg::VEC_N_KW_L +: nx_cfg::VEC_N_KW_W]) + 6'(nx_cfg::VEC_N_KW_P);
+      h_kh <= h_two ? 6'd1 : 6'(head[nx_cfg::VEC_N_KH_L +: nx_cfg::VEC_N_KH_W]) + 6'(nx_cfg::VEC_N_KH_P);
+      h_sow <= h_two ? 14'(head[nx_cfg::VEC2_A_OW_L +: nx_cfg::VEC2_A_OW_W]) : 14'(head[nx_cfg::VEC_S_OW_L +: nx_cfg::VEC_S_OW_W]);
+      h_soh <= h_two ? 14'(head[nx_cfg::VEC2_A_OH_L +: nx_cfg::VEC2_A_OH_W]) : 14'(head[nx_cfg::VEC_S_OH_L +: nx_cfg::VEC_S_OH_W]);
+      h_skw <= h_two ? '0 : 14'(head[nx_cfg::VEC_S_KW_L +: nx_cfg::VEC_S_KW_W]);
+      h_skh <= h_two ? '0 : 14'(head[nx_cfg::VEC_S_KH_L +: nx_cfg::VEC_S_KH_W]);
+      h_bow <= 14'(head[nx_cfg::VEC2_B_OW_L +: nx_cfg::VEC2_B_OW_W]);
+      h_boh <= 14'(head[nx_cfg::VEC2_B_OH_L +: nx_cfg::VEC2_B_OH_W]);
+      h_dow <= h_two ? 14'(head[nx_cfg::VEC2_D_OW_L +: nx_cfg::VEC2_D_OW_W]) : 14'(head[nx_cfg::VEC_D_OW_L +: nx_cfg::VEC_D_OW_W]);
+      h_doh <= h_two ? 14'(head[nx_cfg::VEC2_D_OH_L +: nx_cfg::VEC2_D_OH_W]) : 14'(head[nx_cfg::VEC_D_OH_L +: nx_cfg::VEC_D_OH_W]);
+      h_za <= h_two ? head[nx_cfg::VEC2_ZA_L +: nx_cfg::VEC2_ZA_W] : head[nx_cfg::VEC_ZA_L +: nx_cfg::VEC_ZA_W];
+      h_zb <= head[nx_cfg::VEC2_ZB_L +: nx_cfg::VEC2_ZB_W];
+      h_zp <= h_two ? head[nx_cfg::VEC2_ZP_L +: nx_cfg::VEC2_ZP_W] : head[nx_cfg::VEC_ZP_L +: nx_cfg::VEC_ZP_W];
+      h_lo <= h_two ? head[nx_cfg::VEC2_LO_L +: nx_cfg::VEC2_LO_W] : head[nx_cfg::VEC_LO_L +: nx_cfg::VEC_LO_W];
+      h_hi <= h_two ? head[nx_cfg::VEC2_HI_L +: nx_cfg::VEC2_HI_W] : head[nx_cfg::VEC_HI_L +: nx_cfg::VEC_HI_W];
+      h_ma <= h_two ? 31'(head[nx_cfg::VEC2_MA_L +: nx_cfg::VEC2_MA_W]) : head[nx_cfg::VEC_MA_L +: nx_cfg::VEC_MA_W];
+      h_mb <= head[nx_cfg::VEC2_MB_L +: nx_cfg::VEC2_MB_W];
+      h_sh <= h_two ? head[nx_cfg::VEC2_SH_L +: nx_cfg::VEC2_SH_W] : head[nx_cfg::VEC_SH_L +: nx_cfg::VEC_SH_W];
+    end
   logic unused;
   assign unused = &{1'b0, head};
   // ---- check
@@ -248,7 +251,7 @@ module nx_vec (
   for (genvar c = 0; c < C; c++) begin : g_lane
     logic [31:0] p_mul;
     assign p_mul = par[C*32 + c*32 +: 32];
-    nx_vlane lane_i (.clk, .step, .v1, .first(first1), .last(last1), .red_max, .a(a_word[c*32 +: 32]), .b(b_word[c*8 +: 8]),
+    nx_vlane lane_i (.clk, .step, .v1, .first(first1), .red_max, .a(a_word[c*32 +: 32]), .b(b_word[c*8 +: 8]),
         .za, .zb, .v2, .two, .mul, .lane, .bias(par[c*32 +: 32]), .p_mul(p_mul[30:0]), .ma, .mb, .v3,
         .p_sh(par[2*C*32 + c*8 +: 6]), .sh, .v4, .zp, .lo, .hi, .v5, .lut, .slot, .t_we, .t_wa, .t_wd, .y(wd[c*8 +: 8]));
     logic unused_par;
