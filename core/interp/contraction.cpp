@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/interp/group_split.h"
 #include "core/interp/mac_kernels.h"
 #include "core/interp/ops.h"
 
@@ -57,7 +58,9 @@ class Extractor {
   static bool has(const std::vector<int>& slots, int slot) { return std::ranges::count(slots, slot) > 0; }
 
   void extract(Node& n) {
-    const Node& product = *product_of(n);
+    Node product = *product_of(n);
+    const auto split = split_group(code_, stmt_.loops, product);
+    if (split) product = split->product;
     const auto in_a = free_slots(product.args[0]), in_b = free_slots(product.args[1]);
     std::vector<LoopCode> batch, only_a, only_b;
     for (const LoopCode& l : stmt_.loops) {
@@ -68,14 +71,20 @@ class Extractor {
       else if (has(in_b, l.slot))
         only_b.push_back(l);
     }
-    if (only_a.empty() || only_b.empty()) return;
     // Lanes on the side of the innermost loop, where the scratch and most likely the result are contiguous.
     bool a_is_v = false;
     for (const LoopCode& l : stmt_.loops) {
       if (has(in_a, l.slot) != has(in_b, l.slot)) a_is_v = has(in_a, l.slot);
     }
+    if (split) {  // group and inside lie side by side in the scratch, so that it has one dim for both
+      batch.push_back(split->group);
+      auto& side = split->first_uses_inside ? only_a : only_b;
+      side.insert(side.begin(), split->inside);
+      a_is_v = !split->first_uses_inside;
+    }
+    if (only_a.empty() || only_b.empty()) return;
     if (const auto v = constant_size(a_is_v ? only_a : only_b), s = constant_size(a_is_v ? only_b : only_a);
-        v && s && *v < kLeastV && *s > *v)
+        !split && v && s && *v < kLeastV && *s > *v)
       a_is_v = !a_is_v;
     Contraction c;
     c.batch = batch;
@@ -104,7 +113,7 @@ class Extractor {
     c.v_program = std::move(*v);
     set_panel_store(c.s_program, c.panel);
     set_panel_store(c.v_program, c.panel);
-    n = scratch_read(n, c);
+    n = scratch_read(n, c, split ? &split->loop : nullptr);
     found_.push_back(std::move(c));
   }
 
@@ -142,18 +151,21 @@ class Extractor {
     return t == Ty::f32 ? Elem::f32 : t == Ty::f64 ? Elem::f64 : t == Ty::s32 ? Elem::s32 : Elem::s64;
   }
 
-  Node scratch_read(const Node& reduction, Contraction& c) {
+  // `whole` stands for the last batch loop and the first s loop when they came from splitting it.
+  Node scratch_read(const Node& reduction, Contraction& c, const LoopCode* whole) {
     TensorCode t;
     t.elem = element(c.acc);
     t.dtype = t.elem == Elem::f32 ? kF32 : t.elem == Elem::f64 ? kF64 : t.elem == Elem::s32 ? kS32 : kS64;
     Node read;
     read.kind = NodeKind::read;
     read.ty = reduction.ty;
-    for (const auto* loops : {&c.batch, &c.s, &c.v}) {
-      for (const LoopCode& l : *loops) {
-        t.shape.push_back(l.extent);
-        read.args.push_back(index_node(code_.slots.name(l.slot), code_.slots));
-      }
+    std::vector<LoopCode> dims = c.batch;
+    if (whole) dims.back() = *whole;
+    dims.insert(dims.end(), c.s.begin() + (whole ? 1 : 0), c.s.end());
+    dims.insert(dims.end(), c.v.begin(), c.v.end());
+    for (const LoopCode& l : dims) {
+      t.shape.push_back(l.extent);
+      read.args.push_back(index_node(code_.slots.name(l.slot), code_.slots));
     }
     c.scratch = static_cast<int>(code_.tensors.size());
     read.tensor = c.scratch;
@@ -260,12 +272,11 @@ std::unique_ptr<BoundContraction> BoundContraction::bind(const Contraction& c, R
   b->box_.resize(run.env.size());
   b->panel_memory_.dtype = c.panel == Ty::f32 ? kF32 : c.panel == Ty::f64 ? kF64 : c.panel == Ty::s32 ? kS32 : kS64;
 
+  const TensorCode& scratch = run.code->tensors[static_cast<size_t>(c.scratch)];
   Memory& m = run.tensors[static_cast<size_t>(c.scratch)];
-  m.elem = run.code->tensors[static_cast<size_t>(c.scratch)].elem;
-  m.dtype = run.code->tensors[static_cast<size_t>(c.scratch)].dtype;
-  m.shape = b->batch_extents_;
-  m.shape.insert(m.shape.end(), b->s_extents_.begin(), b->s_extents_.end());
-  m.shape.insert(m.shape.end(), b->v_extents_.begin(), b->v_extents_.end());
+  m.elem = scratch.elem;
+  m.dtype = scratch.dtype;
+  for (const ExprCode& d : scratch.shape) m.shape.push_back(d.evaluate(run.env.data()).value_or(0));
   const int64_t bytes = product({product(m.shape), acc_size});
   if (bytes > Tensor::max_bytes()) return nullptr;
   b->scratch_ = std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[static_cast<size_t>(bytes)]);

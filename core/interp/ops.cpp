@@ -96,6 +96,15 @@ void partial(const Instr& i, Frame& f) {
   }
 }
 
+// A partial functor whose second operand is known to be good.
+template <class F, class T>
+void defined(const Instr& i, Frame& f) {
+  map2<T, T>(i, f, [](T x, T y) {
+    bool undefined = false;
+    return F::template f<T>(x, y, undefined);
+  });
+}
+
 // `and`, `or`: the second operand counts only where the first does not decide.
 template <bool is_or>
 void logical(const Instr& i, Frame& f) {
@@ -114,7 +123,7 @@ void logical(const Instr& i, Frame& f) {
 }
 
 template <class T>
-Instr::Fn arithmetic(BinaryOp op) {
+Instr::Fn arithmetic(BinaryOp op, bool is_defined) {
   switch (op) {
     case BinaryOp::add:
       return total<Add, T>;
@@ -123,9 +132,9 @@ Instr::Fn arithmetic(BinaryOp op) {
     case BinaryOp::mul:
       return total<Mul, T>;
     case BinaryOp::floor_div:
-      return partial<FloorDiv, T>;
+      return is_defined ? defined<FloorDiv, T> : partial<FloorDiv, T>;
     case BinaryOp::mod:
-      return partial<FloorMod, T>;
+      return is_defined ? defined<FloorMod, T> : partial<FloorMod, T>;
     default:
       break;
   }
@@ -134,9 +143,9 @@ Instr::Fn arithmetic(BinaryOp op) {
   } else {
     switch (op) {
       case BinaryOp::shl:
-        return partial<ShiftLeft, T>;
+        return is_defined ? defined<ShiftLeft, T> : partial<ShiftLeft, T>;
       case BinaryOp::shr:
-        return partial<ShiftRight, T>;
+        return is_defined ? defined<ShiftRight, T> : partial<ShiftRight, T>;
       case BinaryOp::bit_and:
         return total<BitAnd, T>;
       case BinaryOp::bit_or:
@@ -291,7 +300,7 @@ void undef_op(const Instr& i, Frame& f) {
   d.any_undefined = true;
 }
 
-Instr::Fn binary_op(BinaryOp op, Ty ty) {
+Instr::Fn binary_op(BinaryOp op, Ty ty, bool defined) {
   if (op == BinaryOp::logical_and) return logical<false>;
   if (op == BinaryOp::logical_or) return logical<true>;
   return with_type(ty, [&](auto tag) -> Instr::Fn {
@@ -315,7 +324,7 @@ Instr::Fn binary_op(BinaryOp op, Ty ty) {
     if constexpr (std::is_same_v<T, uint8_t>)
       return undef_op;
     else
-      return arithmetic<T>(op);
+      return arithmetic<T>(op, defined);
   });
 }
 

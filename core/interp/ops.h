@@ -5,8 +5,9 @@
 
 namespace dlc::interp {
 
-// Both operands and the result (or the operands, for comparisons) have type ty.
-Instr::Fn binary_op(BinaryOp op, Ty ty);
+// Both operands and the result (or the operands, for comparisons) have type ty. `defined`: the divisor is never 0, the
+// shift count always in 0..63.
+Instr::Fn binary_op(BinaryOp op, Ty ty, bool defined = false);
 Instr::Fn unary_op(UnaryOp op, Ty ty);
 // min, max, pow, fmod and tdiv take a and b; the others a.
 Instr::Fn call_op(Fn fn, Ty ty);

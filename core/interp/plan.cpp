@@ -373,7 +373,8 @@ class Builder {
   int arithmetic(BinaryOp op, int a, int b) {
     const Interval range = combine(op, reg(a).range, reg(b).range);
     const Ty ty = work_type(Ty::s64, {a, b}, range);
-    return add(binary_op(op, ty), ty, {as(a, ty), as(b, ty)}, range);
+    const bool defined = reg(b).range.lo > 0 || reg(b).range.hi < 0;
+    return add(binary_op(op, ty, defined), ty, {as(a, ty), as(b, ty)}, range);
   }
   int extreme(Fn fn, int a, int b) {
     const Interval &x = reg(a).range, &y = reg(b).range;
@@ -402,7 +403,9 @@ class Builder {
       return add(binary_op(op, ty), Ty::b, {as(a, ty), as(b, ty)});
     }
     if (operand == Ty::s64 && (op <= BinaryOp::mod)) return arithmetic(op, a, b);
-    return add(binary_op(op, n.ty), n.ty, {as(a, n.ty), as(b, n.ty)});
+    const bool is_shift = op == BinaryOp::shl || op == BinaryOp::shr;
+    const bool defined = is_shift && reg(b).range.lo >= 0 && reg(b).range.hi <= 63;
+    return add(binary_op(op, n.ty, defined), n.ty, {as(a, n.ty), as(b, n.ty)});
   }
 
   static bool is_cheap(const Node& n) {

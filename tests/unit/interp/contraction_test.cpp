@@ -22,13 +22,15 @@ class Generator {
     const std::string wt = floats ? any({"f32", "bf16"}) : any({"s8", "s5", "s16"});
     const std::string acc = floats ? any({"f32", "f64"}) : any({"s32", "s64", "s16", "u32"});
     const std::string yt = floats ? any({"f32", "f64", "f16"}) : any({"s32", "s64", "s8"});
-    const int b = pick(1, 2), o = pick(3, 9), y = pick(1, 5), x = pick(5, 12), c = chance(10) ? 300 : pick(3, 9);
+    const int groups = chance(30) ? pick(2, 3) : 1, inside = pick(groups > 1 ? 2 : 3, 9);
+    const int b = pick(1, 2), o = inside * groups, y = pick(1, 5), x = pick(5, 12), c = chance(10) ? 300 : pick(3, 9);
     const int h = pick(1, 3), w = pick(1, 3), stride = pick(1, 2), dilation = pick(1, 2), pad = pick(0, 2);
     const int ih = (y - 1) * stride + (h - 1) * dilation + 1 - (chance(50) ? pad : 0);
     const int iw = (x - 1) * stride + (w - 1) * dilation + 1 - (chance(50) ? pad : 0);
     const std::string at = fmt::format("y*{0} + h*{1} - {2}, x*{0} + w*{1} - {2}", stride, dilation, pad);
-    const std::string read = chance(50) ? fmt::format("X[b, c, {}]", at) : fmt::format("X[c, {}, b]", at);
-    const bool channels_first = read[2] == 'b';
+    const std::string channel = groups > 1 ? fmt::format("(o // {})*{} + c", inside, c) : "c";
+    const bool channels_first = chance(50);
+    const std::string read = channels_first ? fmt::format("X[b, {}, {}]", channel, at) : fmt::format("X[{}, {}, b]", channel, at);
     const std::string lack = floats || chance(50) ? "0" : "Z[]";
     std::string fx = fmt::format("({} ?: {})", read, lack);
     if (chance(30)) fx = fmt::format("(({} - Z[]) ?: 0)", read);
@@ -47,8 +49,8 @@ class Generator {
     const bool last = chance(50);
     const std::string y_index = last ? "b, o, y, x" : "b, y, x, o";
     const std::string y_shape = last ? fmt::format("{},{},{},{}", b, o, y, x) : fmt::format("{},{},{},{}", b, y, x, o);
-    const std::string x_shape = channels_first ? fmt::format("{},{},{},{}", b, c, std::max(1, ih), std::max(1, iw))
-                                               : fmt::format("{},{},{},{}", c, std::max(1, ih), std::max(1, iw), b);
+    const std::string x_shape = channels_first ? fmt::format("{},{},{},{}", b, c * groups, std::max(1, ih), std::max(1, iw))
+                                               : fmt::format("{},{},{},{}", c * groups, std::max(1, ih), std::max(1, iw), b);
     const std::string loops = last ? fmt::format("b < {}, o < {}, y < {}, x < {}", b, o, y, x)
                                    : fmt::format("b < {}, y < {}, x < {}, o < {}", b, y, x, o);
     return fmt::format(R"(dlc.kernel 1
