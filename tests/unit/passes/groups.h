@@ -1,0 +1,45 @@
+// Running fusion groups one after the other, for comparison with the graph they came from.
+#pragma once
+
+#include <map>
+
+#include "dlc/graph/graph.h"
+#include "dlc/passes/fuse.h"
+#include "dlc_test/catch.h"
+
+namespace dlc_test {
+
+inline dlc::Graph parsed(const std::string& body, const std::string& symbols = "") {
+  using namespace dlc;
+  REQUIRE_OK(Graph g, parse_graph("dlc.graph 1\ngraph @g " + symbols + " {\n" + body + "}\n"));
+  if (auto r = verify(g); !r) FAIL(to_string(r.error()));
+  return g;
+}
+
+inline std::vector<dlc::Tensor> run_groups(const dlc::Graph& g, const std::vector<dlc::FusionGroup>& groups,
+                                           const std::vector<dlc::Tensor>& inputs) {
+  using namespace dlc;
+  std::map<ValueId, Tensor> values;
+  for (size_t i = 0; i < inputs.size(); ++i) values[g.inputs[i]] = inputs[i];
+  const auto read = [&](ValueId v) {
+    if (g.value(v).constant) return *g.value(v).constant;
+    REQUIRE(values.contains(v));  // groups come in an order that can be executed
+    return values.at(v);
+  };
+  for (const FusionGroup& group : groups) {
+    REQUIRE_FALSE(group.is_extern);
+    if (auto r = verify(group.kernel); !r) FAIL(to_string(r.error()) << "\n" << print(group.kernel));
+    REQUIRE(group.kernel.inputs.size() == group.inputs.size());
+    REQUIRE(group.kernel.outputs.size() == group.outputs.size());
+    std::vector<Tensor> arguments;
+    for (ValueId v : group.inputs) arguments.push_back(read(v));
+    auto results = run_kernel(group.kernel, arguments);
+    if (!results) FAIL(to_string(results.error()) << "\n" << print(group.kernel));
+    for (size_t i = 0; i < results->size(); ++i) values[group.outputs[i]] = (*results)[i];
+  }
+  std::vector<Tensor> outputs;
+  for (ValueId v : g.outputs) outputs.push_back(read(v));
+  return outputs;
+}
+
+}  // namespace dlc_test
