@@ -15,6 +15,8 @@ QueueModel::QueueModel(const HwDescription& hw, std::span<const Instruction> pro
     const HwState& s = hw.state[static_cast<size_t>(hw.sync->object)];
     semaphores_.assign(static_cast<size_t>(s.words), s.reset.value_or(0));
     limit_ = (int64_t{1} << s.counter_bits) - 1;
+    owners_.assign(semaphores_.size(), -1);
+    one_owner_ = s.one_waiting_queue;
   }
   for (size_t k = 0; k < program.size(); ++k) {
     const HwInsn& insn = hw.isa.insns[static_cast<size_t>(program[k].insn)];
@@ -47,6 +49,17 @@ bool QueueModel::ready(size_t q) const {
   for (size_t s = 0; s < semaphores_.size(); ++s)
     if ((waits_[static_cast<size_t>(i)] >> s & 1) && semaphores_[s] == 0) return false;
   return true;
+}
+
+std::optional<QueueModel::Claim> QueueModel::claim(size_t q) {
+  const auto i = static_cast<size_t>(head(q));
+  for (size_t s = 0; s < semaphores_.size(); ++s) {
+    if (!(waits_[i] >> s & 1)) continue;
+    if (one_owner_ && owners_[s] >= 0 && owners_[s] != static_cast<int>(q))
+      return Claim{s, static_cast<size_t>(owners_[s])};
+    owners_[s] = static_cast<int>(q);
+  }
+  return std::nullopt;
 }
 
 void QueueModel::take(size_t q) {

@@ -241,6 +241,10 @@ Result<SimResult> Simulator::Impl::run(std::span<const Instruction> program, con
       if (can && starve && q == favourite) q = ready[q == ready.front() ? ready.size() - 1 : 0];
     }
     const int64_t index = model.head(q);
+    if (const auto other = model.claim(q))
+      return stop(make_fault("sem", index, static_cast<int>(q),
+                             fmt::format("semaphore {} is waited on by the queues {} and {}", other->semaphore,
+                                         hw.queues[other->owner].name, hw.queues[q].name)));
     model.take(q);
     DLC_TRY(auto fault, execute(program[static_cast<size_t>(index)], index));
     if (fault) return stop(std::move(fault));

@@ -139,6 +139,14 @@ TEST_CASE("the machine's own faults") {
     CHECK(r.fault->cause == "sem");
     CHECK(r.fault->instruction == 15);
   }
+  SECTION("a semaphore that two queues wait on") {
+    Machine m(hw);
+    REQUIRE_OK(const SimResult r, m.run("end sig=0x1\n end wai=0x1\n end sig=0x1\n post src=buf dst=acc wai=0x1"));
+    REQUIRE(r.fault.has_value());
+    CHECK(r.fault->cause == "sem");
+    CHECK(r.fault->instruction == 3);
+    CHECK(r.fault->detail == "semaphore 0 is waited on by the queues io and alu");
+  }
   SECTION("an illegal word, after everything before it") {
     Machine m(hw);
     REQUIRE_OK(const auto program, assemble(hw, "ld to=buf seg=weights n=1"));

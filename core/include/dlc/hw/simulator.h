@@ -104,6 +104,12 @@ class QueueModel {
   int64_t head(size_t q) const;
   // Its waits can be taken now.
   bool ready(size_t q) const;
+  // The queue of the head becomes the owner of the semaphores it waits on; the other owner where one has it already and
+  // the description wants one waiting queue.
+  struct Claim {
+    size_t semaphore = 0, owner = 0;
+  };
+  std::optional<Claim> claim(size_t q);
   void take(size_t q);  // the waits of the head
   // Signals of the head, which leaves the queue. False: a semaphore overflows.
   bool retire(size_t q);
@@ -119,6 +125,8 @@ class QueueModel {
   std::vector<std::vector<int64_t>> lists_;  // per queue: its instructions in order
   std::vector<size_t> heads_, fetched_;      // per queue: positions in lists_
   std::vector<int64_t> depth_, semaphores_;
+  std::vector<int> owners_;  // per semaphore: the queue that waits on it, or -1
+  bool one_owner_ = false;
   int64_t next_ = 0, limit_ = 0;
 };
 
