@@ -1,4 +1,5 @@
 // Values of records against results worked by hand or by plain loops written apart from the records.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -206,6 +207,7 @@ TEST_CASE("softmax and normalisations") {
   close(run("softmax", {tensor({1, 3}, {-1, 0, 1})}), {0.0900306, 0.244728, 0.665241});
   close(run("softmax", {tensor({2, 2}, {1000, 0, 1001, 0})}, {{"axis", Expr(0)}}), {0.268941, 0.5, 0.731059, 0.5});
   close(run("log_softmax", {tensor({1, 3}, {-1, 0, 1})}), {-2.407606, -1.407606, -0.407606});
+  CHECK(run("hardmax", {tensor({2, 3}, {1, 3, 3, 9, 2, 9})}) == V{0, 1, 0, 1, 0, 0});
   const auto ln = run_all("layer_norm", {tensor({2, 2}, {1, 3, 2, 6}), tensor({2}, {1, 2}), tensor({2}, {0, 1})},
                           {{"epsilon", 0.0}});
   close(values(ln[0]), {-1, 3, -1, 3});
@@ -308,6 +310,27 @@ TEST_CASE("resampling") {
   close(run("resize_linear", {iota({4})},
             {{"size", ints({2})}, {"scale", std::vector<double>{0.5}}, {"coordinates", text("asymmetric")}}),
         {0, 2});
+}
+
+TEST_CASE("cubic resampling") {
+  // Keys' kernel with a = -0.75, worked by hand: at 0.75 the weights are of distances 1.75, 0.75, 0.25, 1.25.
+  auto weight = [](double t) {
+    const double a = -0.75;
+    return t <= 1 ? ((a + 2) * t - (a + 3)) * t * t + 1 : ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
+  };
+  const V x = {1, 2, 4, 8};
+  V want;
+  for (int o = 0; o < 8; ++o) {
+    const double at = (o + 0.5) / 2 - 0.5, base = std::floor(at);
+    double sum = 0;
+    for (int e = -1; e <= 2; ++e)
+      sum += weight(std::abs(at - base - e)) * x[static_cast<size_t>(std::clamp(static_cast<int>(base) + e, 0, 3))];
+    want.push_back(sum);
+  }
+  close(run("resize_cubic", {tensor({4}, x)}, {{"size", ints({8})}, {"scale", std::vector<double>{2}}}), want);
+  // A scale that rounds to the same size still moves the samples.
+  close(run("resize_linear", {tensor({2}, {0, 4})}, {{"size", ints({2})}, {"scale", std::vector<double>{1.25}}}),
+        {0, 2.8});
 }
 
 TEST_CASE("quantisation") {
