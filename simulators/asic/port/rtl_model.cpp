@@ -18,7 +18,7 @@
 #endif
 
 namespace {
-// An assertion of the RTL that fails calls vl_stop; the step that was running then reports it.
+// An assertion of the RTL that fails calls vl_stop; the call that was running then reports it.
 thread_local std::string* failure = nullptr;
 void fail(const char* file, int line, const char* what) {
   if (failure != nullptr && failure->empty()) *failure = std::string(file) + ":" + std::to_string(line) + ": " + what;
@@ -54,9 +54,13 @@ struct dlc_rtl {
     top = std::make_unique<Vnx>(&context);
     reset();
   }
-  ~dlc_rtl() { top->final(); }
+  ~dlc_rtl() {
+    top->final();
+    failure = nullptr;
+  }
 
   int reset() {
+    failure = &error;
     top->rst_n = 0;
     top->psel = top->penable = top->pwrite = 0;
     memory.reset();
@@ -68,7 +72,6 @@ struct dlc_rtl {
   int status() const { return error.empty() ? 0 : -1; }
 
   void step() {
-    failure = &error;
     top->clk = 0;
     uint8_t stall = 0;
     if (config.stall != 0)
@@ -88,7 +91,6 @@ struct dlc_rtl {
     top->eval();
     dump(2 * cycle + 1);
     ++cycle;
-    failure = nullptr;
   }
 
   void write(int queue, const char* name, uint64_t address, const void* data, uint32_t bytes) {
@@ -143,6 +145,7 @@ struct dlc_rtl {
 namespace {
 // APB: a set-up cycle, then the access.
 int access(dlc_rtl* d, uint32_t offset, bool write, uint32_t value) {
+  failure = &d->error;
   d->top->psel = 1;
   d->top->pwrite = write;
   d->top->paddr = offset & 0xfff;
@@ -180,6 +183,7 @@ int mem_wr(dlc_rtl* d, uint64_t address, const void* data, uint64_t bytes) {
   return 0;
 }
 int run(dlc_rtl* d, uint64_t max_cycles, int* irq) {
+  failure = &d->error;
   for (uint64_t i = 0; i < max_cycles && !d->top->irq && d->error.empty(); ++i) d->step();
   *irq = d->top->irq;
   return d->status();
