@@ -20,7 +20,18 @@ std::optional<int> Slots::find(std::string_view name) const {
   return it == slots_.end() ? std::nullopt : std::optional(it->second);
 }
 
-ExprCode::ExprCode(const Expr& e, Slots& slots) {
+namespace {
+
+const Slots& with_symbols(const Expr& e, Slots& slots) {
+  for (const auto& s : e.symbols()) slots.of(s);
+  return slots;
+}
+
+}  // namespace
+
+ExprCode::ExprCode(const Expr& e, Slots& slots) : ExprCode(e, with_symbols(e, slots)) {}
+
+ExprCode::ExprCode(const Expr& e, const Slots& slots) {
   if (const auto c = e.constant()) {
     constant_ = *c;
     return;
@@ -35,7 +46,7 @@ void ExprCode::push(Op::Kind kind, int64_t value) {
   if (kind == Op::Kind::slot) used_.push_back(static_cast<int>(value));
 }
 
-void ExprCode::emit(const Expr& e, Slots& slots) {
+void ExprCode::emit(const Expr& e, const Slots& slots) {
   bool first_term = true;
   for (const Term& t : e.terms()) {
     bool first_factor = true;
@@ -54,8 +65,8 @@ void ExprCode::emit(const Expr& e, Slots& slots) {
   if (first_term) push(Op::Kind::constant, 0);
 }
 
-void ExprCode::emit(const Atom& a, Slots& slots) {
-  if (a.kind() == AtomKind::symbol) return push(Op::Kind::slot, slots.of(a.name()));
+void ExprCode::emit(const Atom& a, const Slots& slots) {
+  if (a.kind() == AtomKind::symbol) return push(Op::Kind::slot, slots.find(a.name()).value_or(0));
   for (const Expr& arg : a.args()) emit(arg, slots);
   switch (a.kind()) {
     case AtomKind::floor_div:

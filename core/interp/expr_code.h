@@ -29,7 +29,8 @@ class ExprCode {
  public:
   ExprCode() : ExprCode(int64_t{0}) {}
   explicit ExprCode(int64_t constant) : constant_(constant) {}
-  ExprCode(const Expr& e, Slots& slots);
+  ExprCode(const Expr& e, Slots& slots);        // numbers new symbols
+  ExprCode(const Expr& e, const Slots& slots);  // every symbol has a slot
 
   bool is_constant() const { return ops_.empty(); }
   const std::vector<int>& slots() const { return used_; }  // sorted, unique
@@ -46,14 +47,13 @@ class ExprCode {
   int64_t constant() const { return constant_; }
 
  private:
-  void emit(const Expr& e, Slots& slots);
-  void emit(const Atom& a, Slots& slots);
+  void emit(const Expr& e, const Slots& slots);
+  void emit(const Atom& a, const Slots& slots);
   void push(Op::Kind kind, int64_t value = 0);
 
   int64_t constant_ = 0;  // the value when ops_ is empty
   std::vector<Op> ops_;
   std::vector<int> used_;
-  int depth_ = 0;
 };
 
 inline constexpr int kMaxExprDepth = 64;

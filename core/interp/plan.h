@@ -26,7 +26,4 @@ std::optional<Program> plan(const Lowered& code, const Task& task);
 // Slots a value depends on, without those its own reductions bind; sorted.
 std::vector<int> free_slots(const Node& n);
 
-// The range of an integer value.
-Interval range_of(const Node& n, const Lowered& code);
-
 }  // namespace dlc::interp

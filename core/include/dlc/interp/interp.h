@@ -36,8 +36,10 @@ class PreparedKernel {
   // Symbols left free in k become parameters of run(); binding them here makes faster code.
   static Result<PreparedKernel> prepare(const Kernel& k, const Bindings& bindings = {},
                                         const InterpOptions& options = {});
-  // buffers[i] is the storage of tensors[i] (ignored for views). Out-of-bounds stores and undefined values at a store
-  // are errors that name the statement and the point.
+  // buffers[i] is the storage of tensors[i] (ignored for views; a temporary without data gets memory of the
+  // interpreter's, as float temporaries always do under floats_as_double unless a view looks at their bytes). Input and
+  // constant buffers are only read. Out-of-bounds stores and undefined values at a store or a condition are errors that
+  // name the statement and the point; the tensors written are then in between. May be called from several threads.
   Result<> run(std::span<const Buffer> buffers, const Bindings& parameters = {}) const;
 
   PreparedKernel(PreparedKernel&&) noexcept;
@@ -50,8 +52,8 @@ class PreparedKernel {
   std::unique_ptr<Impl> impl_;
 };
 
-// Runs k on tensors: one per input (absent operands are skipped by an invalid Tensor), returns one per output. Dims
-// that are symbols are bound from the input shapes; shape or dtype mismatches are errors.
+// Runs k on tensors, its assumptions checked: one per input (absent operands are skipped by an invalid Tensor), returns
+// one per output. Dims that are symbols are bound from the input shapes; shape or dtype mismatches are errors.
 Result<std::vector<Tensor>> run_kernel(const Kernel& k, std::span<const Tensor> inputs,
                                        const InterpOptions& options = {});
 
