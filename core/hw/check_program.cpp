@@ -29,6 +29,7 @@ class Checker {
     counters();
     order();
     races();
+    if (out_.ok() && options_.undefined) undefined();
     return std::move(out_);
   }
 
@@ -220,6 +221,33 @@ class Checker {
         if (const auto common = first_overlap(a.bytes, b.bytes)) {
           out_.races.push_back({static_cast<int64_t>(i), static_cast<int64_t>(j), a.space, *common, a.write, b.write});
           return;
+        }
+      }
+  }
+
+  // External memory is written by the host, so only on-chip words are looked at.
+  void undefined() {
+    std::vector<std::vector<uint8_t>> written(hw_.spaces.size());
+    for (size_t s = 0; s < written.size(); ++s) {
+      const HwState& state = hw_.state_of(static_cast<int>(s));
+      const bool unknown = state.kind == HwState::Kind::memory || state.kind == HwState::Kind::table;
+      if (unknown && !state.reset) written[s].assign(static_cast<size_t>(state.words * state.word_bytes()), 0);
+    }
+    for (const size_t i : topological_)
+      for (const Footprint& a : accesses_[i]) {
+        auto& w = written[static_cast<size_t>(a.space)];
+        if (w.empty()) continue;
+        for (const ByteRange& r : a.bytes) {
+          const auto begin = w.begin() + r.begin, end = w.begin() + r.end;
+          if (a.write) {
+            std::fill(begin, end, uint8_t{1});
+          } else if (const auto hole = std::find(begin, end, uint8_t{0}); hole != end) {
+            problem("undefined", i,
+                    fmt::format("reads {} word {}, which nothing before it writes",
+                                hw_.spaces[static_cast<size_t>(a.space)].name,
+                                (hole - w.begin()) / hw_.state_of(a.space).word_bytes()));
+            break;
+          }
         }
       }
   }

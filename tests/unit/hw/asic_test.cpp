@@ -226,3 +226,27 @@ TEST_CASE("asic: speed of the functional simulator", "[.bench]") {
     WARN("footprints: " << std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count() * 1e3 << " us");
   }
 }
+
+TEST_CASE("asic: speed of the program checker", "[.bench]") {
+  const HwDescription hw = asic(16);
+  std::string text;
+  for (int i = 0; i < 2500; ++i) {
+    const int half = i % 2;
+    text += fmt::format("ld to=in seg=arena off={} sp={} nx=64 ny=16 nz=1 sy=64 y1=4000 x1=4000 sig=0x1{}\n", i * 4096,
+                        half * 8192, i < 2 ? "" : " wai=0x2");
+    text += fmt::format(
+        "mac in_base={} acc_base={} n_ow=14 n_oh=14 n_kw=3 n_kh=3 n_ci=4 s_ow=1 s_oh=16 s_kw=1 s_kh=16 "
+        "s_ci=256 wai=0x{:x} sig=0x6\n",
+        half * 8192, half * 1024, i < 2 ? 1 : 9);
+    text += fmt::format("vec a=acc dst=out a_base={} d_base={} n_ow=196 s_ow=1 d_ow=1 sh=8 wai=0x{:x} sig=0x18\n",
+                        half * 1024, half * 1024, i < 2 ? 4 : 0x24);
+    text += fmt::format("st seg=io0 off={} sp={} nx=196 wai=0x10 sig=0x20\n", i * 3136, half * 1024);
+  }
+  REQUIRE_OK(const auto program, assemble(hw, text));
+  const auto start = std::chrono::steady_clock::now();
+  REQUIRE_OK(const ProgramCheck check, check_program(hw, program, {.undefined = false}));
+  const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  WARN(program.size() << " instructions checked in " << s * 1e3 << " ms");
+  INFO(report(hw, program, check));
+  CHECK(check.ok());
+}

@@ -9,7 +9,7 @@ namespace {
 ProgramCheck check(const HwDescription& hw, const std::string& text) {
   auto program = assemble(hw, text);
   if (!program) FAIL(to_string(program.error()));
-  auto c = check_program(hw, *program);
+  auto c = check_program(hw, *program, {.undefined = false});
   if (!c) FAIL(to_string(c.error()));
   INFO(report(hw, *program, *c));
   return std::move(*c);
@@ -102,4 +102,24 @@ TEST_CASE("programs that cannot end, or break a rule") {
         "overlap: reads and writes buf words 2 .. 3 at different points of its loops");
   CHECK(first_problem(hw, "mul accum=1 a=0 b=0 d=0 n=4 m=1") == "");
   CHECK(first_problem(hw, "st seg=weights") == "oob: writes dram.weights, which is read-only");
+}
+
+TEST_CASE("reads of words that nothing wrote") {
+  const HwDescription hw = mini();
+  const auto first = [&](const std::string& text) {
+    auto program = assemble(hw, text);
+    if (!program) FAIL(to_string(program.error()));
+    auto c = check_program(hw, *program);
+    if (!c) FAIL(to_string(c.error()));
+    return c->problems.empty() ? std::string() : c->problems[0].kind + ": " + c->problems[0].message;
+  };
+  CHECK(first(kDoubleBuffered) == "");
+  CHECK(first("ld seg=weights sp=0 n=3 sig=0x1\n mul a=0 b=2 d=0 n=2 m=2 s=1 wai=0x1") ==
+        "undefined: reads buf word 3, which nothing before it writes");
+  CHECK(first("ld seg=weights sp=0 n=4 sig=0x1\n mul accum=1 a=0 b=2 d=7 n=2 m=2 s=1 wai=0x1") ==
+        "undefined: reads acc word 7, which nothing before it writes");
+  CHECK(first("ld seg=weights sp=0 n=1 sig=0x1\n post src=buf fn=lut dst=acc a=0 slot=1 wai=0x1") ==
+        "undefined: reads tab word 1, which nothing before it writes");
+  CHECK(first("ld seg=weights sp=0 n=1\n ld to=tab seg=weights sp=1 n=1 sig=0x1\n"
+              "post src=buf fn=lut dst=acc a=0 slot=1 wai=0x1") == "");
 }

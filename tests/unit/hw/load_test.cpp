@@ -142,3 +142,61 @@ TEST_CASE("the contract of the generic backend") {
   REQUIRE_OK(const HwDescription v3, load_hw("x86-64-v3", {{std::string(DLC_SOURCE_DIR) + "/hwdesc"}}));
   CHECK_THAT(outside(v3), Catch::Matchers::Contains("'isa' has no instruction words"));
 }
+
+namespace {
+const char* const kGpu = R"yaml(dlc_hw: 1
+name: small_gpu
+plugin: cuda
+clock: {boost: 1.5GHz}
+scopes: {device: 1, sm: 16, block: null}
+memories:
+  hbm:  {scope: device, size: 8GB, managed: planner, align: 256, timing: {peak: 400GB/s, measured: null, read_latency: 600}}
+  smem: {scope: sm, size: 100KiB, usable_per_block: 99KiB, managed: compiler, banks: 32, word: 4 B, bank_map: interleave, swizzle: [32, 64]}
+  rf:   {scope: sm, size: 256KiB, managed: compiler, regs: 65536, word: 4 B, max_per_thread: 255}
+links:
+  cpa: {engine: lsu, from: hbm, to: smem, dims: 1, align: 16, async: true, sync: commit_group}
+  out: {like: cpa, from: smem, to: hbm}
+units:
+  mma_f16: {scope: sm, does: "out[m, n] += sum[k] lhs[m, k]*rhs[k, n]", loops: {m: {spatial: 16}, n: {spatial: {min: 8, max: 64, step: 8}}, k: {spatial: 16}},
+            rate: {macs_per_cycle_per_sm: 512}, async: true, min_arch: sm_80, latency: 20ns,
+            operands: {lhs: {type: f16, in: [rf, smem], layout: swizzled}, rhs: {type: f16, in: smem}, out: {type: f32, in: rf}}}
+  mma_s8:  {like: mma_f16, loops: {k: {spatial: 32}}, operands: {lhs: {type: s8}, rhs: {type: s8}, out: {type: s32}}}
+ops:
+  - {op: matmul, unit: mma_s8, types: [s8, s8, s32], when: "k % 16 == 0", epilogue: [requant]}
+  - {op: [sort, topk], place: host, why: "no unit compares"}
+limits: {threads_per_block: 1024}
+isa: {kind: native, codegen: ptx, arch: sm_80, probe: driver, missing: {sm_80: reject}}
+cost: {launch: {kernel: 3us}, error_budget: {median: 15%}}
+)yaml";
+}  // namespace
+
+TEST_CASE("a machine with scopes, links and units") {
+  REQUIRE_OK(const HwDescription hw, parse_hw(kGpu, "gpu.yaml"));
+  CHECK_FALSE(hw.scopes.at(2).count.has_value());
+  CHECK(hw.memories.at(0).size == 8'000'000'000);
+  CHECK(hw.memories.at(0).timing.peak->bytes == 400e9);
+  CHECK_FALSE(hw.memories.at(0).timing.measured.has_value());
+  CHECK(hw.links.at(1).sync == "commit_group");
+  CHECK(hw.links.at(1).to == "hbm");
+  const HwUnit& s8 = hw.units.at(1);
+  CHECK(s8.loops.at(1).max == 64);
+  CHECK(s8.loops.at(2).min == 32);
+  CHECK(s8.operands.at(0).in == std::vector<std::string>{"rf", "smem"});
+  CHECK(s8.rate.at("macs_per_cycle_per_sm") == 512);
+  REQUIRE(s8.kernel.has_value());
+  CHECK(s8.kernel->tensors.at(static_cast<size_t>(s8.kernel->find("out"))).dtype == kS32);
+  CHECK(hw.limits.at("threads_per_block") == 1024);
+  CHECK(hw.cost.launch.at("kernel").value == 3e-6);
+  const auto with = [](std::string_view from, std::string_view to) {
+    std::string text = kGpu;
+    text.replace(text.find(from), from.size(), to);
+    return parse_hw(text, "gpu.yaml");
+  };
+  REQUIRE_ERROR(with("in: smem}", "in: shmem}"), "there is no memory 'shmem'\n  next: did you mean 'smem'?");
+  REQUIRE_ERROR(with("scope: sm, does", "scope: sn, does"), "there is no scope 'sn'");
+  REQUIRE_ERROR(with("lhs[m, k]*", "lhs[m, q]*"), "index 'q' of 'lhs' is not a loop of unit 'mma_f16'");
+  REQUIRE_ERROR(with("unit: mma_s8,", "unit: mma_u8,"), "there is no unit 'mma_u8'\n  next: did you mean 'mma_s8'?");
+  REQUIRE_ERROR(with(", why: \"no unit compares\"", ""), "must say 'why'");
+  REQUIRE_ERROR(with("managed: planner", "managed: plan"), "'plan' is not a value of 'managed' in memory 'hbm'");
+  REQUIRE_ERROR(with("{kernel: 3us}", "{kernel: 3kg}"), "'3kg' is not a time: its unit is 'kg'");
+}

@@ -28,7 +28,7 @@ struct ProgramRace {
 };
 
 struct ProgramProblem {
-  std::string kind;  // illegal, oob, waiters, deadlock, overflow, overlap
+  std::string kind;  // illegal, oob, overlap, waiters, deadlock, overflow, undefined
   int64_t instruction = -1;
   std::string message;
 };
@@ -43,6 +43,9 @@ struct ProgramCheck {
 struct ProgramCheckOptions {
   std::vector<int64_t> words;  // per space, as for Footprints::of(); empty: the description's sizes
   size_t max_races = 16;
+  // Reads of on-chip words that nothing before them has written. In a race-free program every interleaving agrees on
+  // that, so one order is looked at.
+  bool undefined = true;
 };
 
 Result<ProgramCheck> check_program(const HwDescription& hw, std::span<const Instruction> program,
