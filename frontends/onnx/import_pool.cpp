@@ -40,9 +40,7 @@ Result<Values> global_pool(const NodeView& n) {
   if (!n.has(0) || n.rank(0) < 3) return n.error("the input needs rank 3 or more");
   std::vector<Expr> axes;
   for (int64_t i = 2; i < n.rank(0); ++i) axes.emplace_back(i);
-  DLC_TRY(const ValueId y, n.emit(Record, {n.in(0)}, {{"axes", axes}}));
-  DLC_TRY(const ValueId kept, n.emit("unsqueeze", {y}, {{"axes", axes}}));
-  return Values{kept};
+  return n.emit_all(Record, {n.in(0)}, {{"axes", axes}, {"keepdims", Expr(1)}});
 }
 constexpr char kMean[] = "reduce_mean";
 constexpr char kMax[] = "reduce_max";

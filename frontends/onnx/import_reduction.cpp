@@ -37,14 +37,6 @@ Result<std::vector<int64_t>> reduced_axes(const NodeView& n, bool& nothing) {
   return axes;
 }
 
-// `axes` dropped by the record are put back as 1 when keepdims is set.
-Result<Values> with_keepdims(const NodeView& n, ValueId y, std::vector<int64_t> axes, int64_t keepdims) {
-  if (keepdims == 0 || axes.empty()) return Values{y};
-  std::sort(axes.begin(), axes.end());
-  DLC_TRY(const ValueId kept, n.emit("unsqueeze", {y}, {{"axes", to_exprs(axes)}}));
-  return Values{kept};
-}
-
 template <const char* Record>
 Result<Values> reduce(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
@@ -52,8 +44,7 @@ Result<Values> reduce(const NodeView& n) {
   DLC_TRY(const auto axes, reduced_axes(n, nothing));
   if (nothing) return Values{n.in(0)};
   DLC_TRY(const int64_t keepdims, n.attr_int("keepdims", 1));
-  DLC_TRY(const ValueId y, n.emit(Record, {n.in(0)}, {{"axes", to_exprs(axes)}}));
-  return with_keepdims(n, y, axes, keepdims);
+  return n.emit_all(Record, {n.in(0)}, {{"axes", to_exprs(axes)}, {"keepdims", Expr(keepdims != 0)}});
 }
 
 template <const char* Record>
@@ -63,8 +54,10 @@ Result<Values> arg_reduce(const NodeView& n) {
   DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
   DLC_TRY(const int64_t keepdims, n.attr_int("keepdims", 1));
   DLC_TRY(const int64_t last, n.attr_int("select_last_index", 0));
-  DLC_TRY(const ValueId y, n.emit(Record, {n.in(0)}, {{"axis", Expr(axis)}, {"select_last_index", Expr(last != 0)}}));
-  return with_keepdims(n, y, {axis}, keepdims);
+  return n.emit_all(Record, {n.in(0)},
+                    {{"axis", std::vector<Expr>{Expr(axis)}},
+                     {"keepdims", Expr(keepdims != 0)},
+                     {"select_last_index", Expr(last != 0)}});
 }
 
 // Before opset 13 softmax works on the input flattened to two dims at `axis`, whose default is 1.
