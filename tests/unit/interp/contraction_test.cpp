@@ -30,7 +30,8 @@ class Generator {
     const std::string at = fmt::format("y*{0} + h*{1} - {2}, x*{0} + w*{1} - {2}", stride, dilation, pad);
     const std::string channel = groups > 1 ? fmt::format("(o // {})*{} + c", inside, c) : "c";
     const bool channels_first = chance(50);
-    const std::string read = channels_first ? fmt::format("X[b, {}, {}]", channel, at) : fmt::format("X[{}, {}, b]", channel, at);
+    const std::string read =
+        channels_first ? fmt::format("X[b, {}, {}]", channel, at) : fmt::format("X[{}, {}, b]", channel, at);
     const std::string lack = floats || chance(50) ? "0" : "Z[]";
     std::string fx = fmt::format("({} ?: {})", read, lack);
     if (chance(30)) fx = fmt::format("(({} - Z[]) ?: 0)", read);
@@ -49,8 +50,9 @@ class Generator {
     const bool last = chance(50);
     const std::string y_index = last ? "b, o, y, x" : "b, y, x, o";
     const std::string y_shape = last ? fmt::format("{},{},{},{}", b, o, y, x) : fmt::format("{},{},{},{}", b, y, x, o);
-    const std::string x_shape = channels_first ? fmt::format("{},{},{},{}", b, c * groups, std::max(1, ih), std::max(1, iw))
-                                               : fmt::format("{},{},{},{}", c * groups, std::max(1, ih), std::max(1, iw), b);
+    const std::string x_shape = channels_first
+                                    ? fmt::format("{},{},{},{}", b, c * groups, std::max(1, ih), std::max(1, iw))
+                                    : fmt::format("{},{},{},{}", c * groups, std::max(1, ih), std::max(1, iw), b);
     const std::string loops = last ? fmt::format("b < {}, o < {}, y < {}, x < {}", b, o, y, x)
                                    : fmt::format("b < {}, y < {}, x < {}, o < {}", b, y, x, o);
     return fmt::format(R"(dlc.kernel 1
