@@ -107,6 +107,12 @@ Result<Tensor> from_fortran(const Tensor& t, const std::vector<int64_t>& shape) 
   return out;
 }
 
+// Arrays of strings are labels beside the data, no tensors.
+bool holds_text(std::span<const std::byte> bytes) {
+  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 256));
+  return start.find("'descr': '<U") != std::string_view::npos || start.find("'descr': '|S") != std::string_view::npos;
+}
+
 struct ZipCloser {
   void operator()(zip_t* z) const { zip_discard(z); }
 };
@@ -197,6 +203,7 @@ Result<NamedTensors> read_npz(const std::string& path) {
       if (n <= 0) return fail(where, fmt::format("entry '{}' is truncated or damaged", name));
       bytes.resize(at + static_cast<size_t>(n));
     }
+    if (holds_text(bytes)) continue;
     DLC_TRY(Tensor t, parse_npy(bytes, path + ":" + name));
     out.emplace_back(name.substr(0, name.size() - 4), std::move(t));
   }

@@ -19,7 +19,7 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 Result<Tensor> parse_npy(std::span<const std::byte> bytes, const std::string& file);
 std::vector<std::byte> to_npy(const Tensor& t);
 
-// Entries in the archive's order, without their ".npy".
+// Entries in the archive's order, without their ".npy". Arrays of strings are passed over.
 Result<NamedTensors> read_npz(const std::string& path);
 Result<> write_npz(const std::string& path, const NamedTensors& tensors);
 
