@@ -30,6 +30,7 @@ class GenericCheck {
   Loc file() const { return {hw_.file, 0, 0, {}}; }
 
   void machine() {
+    if (hw_.family != "queue_machine/1") error(file(), "'family' is not queue_machine/1");
     if (hw_.isa.word_bits == 0) error(file(), "'isa' has no instruction words");
     if (hw_.queues.empty()) error(file(), "there are no queues");
     if (!hw_.sync)

@@ -69,7 +69,7 @@ void read_sections(ReadContext& cx, const yaml::Node& root, const HwOverrides& o
   if (m.need("dlc_hw")) m.integer("dlc_hw", 1, 1, 1);
   if (const auto* n = m.need("name")) hw.name = cx.name(*n);
   m.find("like");
-  hw.family = m.word("family", {"queue_machine/1"});
+  hw.family = m.text("family");
   hw.plugin = m.text("plugin");
   hw.doc = m.text("doc");
   const yaml::Node* params = m.find("params");

@@ -141,6 +141,7 @@ TEST_CASE("the contract of the generic backend") {
   CHECK_THAT(outside(odd), Catch::Matchers::Contains("insn 'mul' stores to 'acc' at an address that is not affine"));
   REQUIRE_OK(const HwDescription v3, load_hw("x86-64-v3", {{std::string(DLC_SOURCE_DIR) + "/hwdesc"}}));
   CHECK_THAT(outside(v3), Catch::Matchers::Contains("'isa' has no instruction words"));
+  CHECK_THAT(outside(v3), Catch::Matchers::Contains("'family' is not queue_machine/1"));
 }
 
 namespace {
