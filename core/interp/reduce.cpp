@@ -67,6 +67,8 @@ class Reduction {
     }
   }
 
+  bool rounds_each_step() const { return is_real<T> && nest_.to.bits == 16; }
+
   void body() {
     execute(*nest_.blocks.back(), f_);
     const int n = nest_.own_lanes ? f_.n : lanes_;
@@ -80,7 +82,7 @@ class Reduction {
     if (reducer_.is_arg()) return fold_arg(x, n);
     switch (nest_.op) {
       case ReduceOp::sum:
-        if (is_real<T> && nest_.to.bits == 16) return fold(x, n, [this](T a, T b) { return reducer_.combine(a, b); });
+        if (rounds_each_step()) return fold(x, n, [this](T a, T b) { return reducer_.combine(a, b); });
         return fold(x, n, [](T a, T b) { return Add::f(a, b); });
       case ReduceOp::max:
         return fold(x, n, [](T a, T b) { return Max::f(a, b); });
@@ -147,7 +149,7 @@ class Reduction {
     const T* a = acc_.as<T>();
     T r = a[0];
     for (int k = 1; k < lanes_; ++k) {
-      if (nest_.op == ReduceOp::sum)
+      if (nest_.op == ReduceOp::sum && !rounds_each_step())
         r = Add::f(r, a[k]);
       else
         r = reducer_.combine(r, a[k]);

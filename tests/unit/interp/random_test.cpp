@@ -85,7 +85,8 @@ class Generator {
     return v[static_cast<size_t>(pick(0, static_cast<int>(v.size()) - 1))];
   }
   std::string random_type() {
-    return any(std::vector<std::string>{"f32", "f32", "f64", "f16", "s8", "u8", "s16", "s32", "s64", "s5", "bf16"});
+    return any(std::vector<std::string>{"f32", "f32", "f64", "f16", "s8", "u8", "s16", "s32", "s64", "s5", "bf16",
+                                        "u64", "u32", "u6"});
   }
   static std::string shape(const std::vector<int>& s) { return fmt::format("{}", fmt::join(s, ",")); }
 
@@ -125,8 +126,27 @@ class Generator {
     return chance(85) ? fmt::format("({} ?: {})", r, pick(-3, 3)) : r;
   }
 
+  template <class Sub>
+  std::string integer_operator(const Sub& sub) {
+    const int form = pick(0, 5);
+    if (form == 0) return fmt::format("{}({}, {})", chance(50) ? "tdiv" : "fmod", sub(), sub());
+    if (form == 1) return fmt::format("{}({})", any(kIntegerFns), sub());
+    const std::string right = chance(60) ? std::to_string(pick(1, 5)) : sub();
+    return fmt::format("({} {} {})", sub(), any(kIntegerOperators), right);
+  }
+
   std::string condition(int depth) {
     const Var& v = any(loops_);
+    if (depth > 1 && chance(15)) {
+      const size_t outer = loops_.size();
+      loops_.push_back({fmt::format("r{}", next_++), random_extent(5)});
+      const std::string loop = fmt::format("{} < {}", loops_.back().name, loops_.back().extent);
+      const std::string body = condition(depth - 1);
+      loops_.resize(outer);
+      return fmt::format("({}[{}] ({}))", chance(50) ? "any" : "all", loop, body);
+    }
+    if (chance(10)) return fmt::format("not ({})", condition(depth - 1));
+    if (chance(10)) return fmt::format("({}) or ({})", condition(depth - 1), condition(depth - 1));
     if (chance(50)) return fmt::format("{} < {}", v.name, pick(0, v.extent));
     if (chance(20)) return fmt::format("({}) and ({})", condition(depth - 1), condition(depth - 1));
     const bool f = chance(50);
@@ -150,8 +170,8 @@ class Generator {
         return reduction(depth, is_float);
       case 7:
         if (is_float)
-          return fmt::format("{}({})", any(std::vector<std::string>{"exp", "tanh", "abs", "floor", "round"}), sub());
-        return fmt::format("({} {} {})", sub(), any(std::vector<std::string>{"//", "%", ">>", "&", "<<"}), pick(1, 5));
+          return chance(80) ? fmt::format("{}({})", any(kFloatFns), sub()) : fmt::format("fmod({}, {})", sub(), sub());
+        return integer_operator(sub);
       case 8:
         if (is_float) return fmt::format("({} ?: 1)", sub());
         return fmt::format("sat({}, {})", sub(), any(std::vector<std::string>{"s8", "u8", "s16"}));
@@ -162,6 +182,13 @@ class Generator {
 
   std::string reduction(int depth, bool is_float) {
     const size_t outer = loops_.size();
+    if (!is_float && chance(20)) {
+      loops_.push_back({fmt::format("r{}", next_++), random_extent(6)});
+      const std::string loop = fmt::format("{} < {}", loops_.back().name, loops_.back().extent);
+      const std::string body = value(depth - 1, chance(50));
+      loops_.resize(outer);
+      return fmt::format("({}[{}] ({}))", chance(50) ? "argmax" : "argmin", loop, body);
+    }
     std::string loops;
     for (int d = pick(1, 2); d > 0; --d) {
       const int extent = random_extent(6);
@@ -173,13 +200,16 @@ class Generator {
       head = fmt::format("sum:{}", is_float ? (chance(70) ? "f32" : "f64") : (chance(60) ? "s32" : "s64"));
       body = fmt::format("({} * {})", value(chance(60) ? 0 : depth - 1, is_float), value(0, is_float));
     } else {
-      head = fmt::format("{}:{}", any(std::vector<std::string>{"sum", "max", "min"}), is_float ? "f32" : "s16");
+      head = fmt::format("{}:{}", any(std::vector<std::string>{"sum", "max", "min", "prod"}), is_float ? "f32" : "s16");
       body = "(" + value(depth - 1, is_float) + ")";
     }
     loops_.resize(outer);
     return fmt::format("({}[{}] {})", head, loops, body);
   }
 
+  const std::vector<std::string> kFloatFns{"exp", "tanh", "abs", "floor", "round", "ceil", "trunc", "sign", "-"};
+  const std::vector<std::string> kIntegerFns{"abs", "sign", "-", "~"};
+  const std::vector<std::string> kIntegerOperators{"//", "%", ">>", "&", "<<", "|", "^"};
   std::mt19937_64 rng_;
   std::vector<Operand> inputs_;
   std::vector<Var> loops_;
