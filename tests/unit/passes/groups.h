@@ -17,7 +17,8 @@ inline dlc::Graph parsed(const std::string& body, const std::string& symbols = "
 }
 
 inline std::vector<dlc::Tensor> run_groups(const dlc::Graph& g, const std::vector<dlc::FusionGroup>& groups,
-                                           const std::vector<dlc::Tensor>& inputs) {
+                                           const std::vector<dlc::Tensor>& inputs,
+                                           const std::map<std::string, dlc::Expr, std::less<>>& symbols) {
   using namespace dlc;
   std::map<ValueId, Tensor> values;
   for (size_t i = 0; i < inputs.size(); ++i) values[g.inputs[i]] = inputs[i];
@@ -33,7 +34,7 @@ inline std::vector<dlc::Tensor> run_groups(const dlc::Graph& g, const std::vecto
     REQUIRE(group.kernel.outputs.size() == group.outputs.size());
     std::vector<Tensor> arguments;
     for (ValueId v : group.inputs) arguments.push_back(read(v));
-    auto results = run_kernel(group.kernel, arguments);
+    auto results = run_kernel(substitute(group.kernel, symbols), arguments);
     if (!results) FAIL(to_string(results.error()) << "\n" << print(group.kernel));
     for (size_t i = 0; i < results->size(); ++i) values[group.outputs[i]] = (*results)[i];
   }
