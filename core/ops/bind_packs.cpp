@@ -285,7 +285,6 @@ class PackSolver {
 }  // namespace
 
 Result<> bind_packs(const RecordAst& record, std::span<const Operand> operands, const Attrs& attrs, Symbols& symbols) {
-  // Packs that no operand has but an attribute list does (the target of a reshape) come with the result's extents.
   return PackSolver(record, operands, attrs, symbols).run();
 }
 

@@ -168,8 +168,7 @@ Result<Val> Evaluator::unflat(const Node& n, const Env& env) {
   const auto it = s_.packs.find(pack);
   if (it == s_.packs.end()) return s_.fail_text(n.pos, fmt::format("`{}` is not a pack", pack));
   if (env.pack < 0 || env.pack >= it->second) return s_.fail_text(n.pos, "unflat is used outside `...`");
-  Env outer = env;
-  DLC_TRY(Val linear, number(n.args[0], outer));
+  DLC_TRY(Val linear, number(n.args[0], env));
   Expr below = 1, own = 1;
   for (int p = env.pack; p < it->second; ++p) {
     const auto e = s_.extents.find(flat_name(pack, p));

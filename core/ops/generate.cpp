@@ -257,9 +257,9 @@ class Attempt {
     std::vector<int> all(static_cast<size_t>(packs_[a.index] + added));
     std::iota(all.begin(), all.end(), 0);
     rng_.shuffle(all);
-    size_t n =
-        added ? static_cast<size_t>(added) : static_cast<size_t>(rng_.between(0, static_cast<int64_t>(all.size())));
-    if (a.kind == AttrDecl::Kind::new_axes) n = static_cast<size_t>(added);
+    size_t n = a.kind == AttrDecl::Kind::new_axes
+                   ? static_cast<size_t>(added)
+                   : static_cast<size_t>(rng_.between(0, static_cast<int64_t>(all.size())));
     if (const Node* want = required_length(a.name))
       n = static_cast<size_t>(value(*want).value_or(static_cast<int64_t>(all.size())));
     all.resize(std::min(n, all.size()));
