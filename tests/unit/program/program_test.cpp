@@ -1,0 +1,168 @@
+// Programs: text, verifier, memory plan, lowering, layouts. What a program computes is compared with its graph.
+#include "dlc/program/program.h"
+
+#include <cmath>
+
+#include "dlc/program/layout.h"
+#include "dlc_test/catch.h"
+
+using namespace dlc;
+
+namespace {
+
+Tensor noise(std::vector<int64_t> shape, uint32_t seed) {
+  auto t = Tensor::make(kF32, std::move(shape));
+  for (int64_t i = 0; i < t->elements(); ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    t->set_double(i, static_cast<double>(seed >> 8) / (1 << 23) - 1.0);
+  }
+  return *t;
+}
+
+std::vector<Expr> list(std::vector<int64_t> v) { return {v.begin(), v.end()}; }
+
+ValueId add(Graph& g, const std::string& op, std::vector<ValueId> in, Attrs attrs = {}) {
+  auto n = g.add_node(op, std::move(in), std::move(attrs), {op});
+  if (!n) FAIL(to_string(n.error()));
+  return g.node(*n).outputs[0];
+}
+
+ValueId conv(Graph& g, ValueId x, std::vector<int64_t> weight, int64_t stride, int64_t pad, int64_t group = 1) {
+  const auto seed = static_cast<uint32_t>(g.value_count());
+  const ValueId w = g.add_constant(g.unique_name("w"), noise(weight, seed));
+  const ValueId b = g.add_constant(g.unique_name("b"), noise({weight[0]}, seed + 1));
+  return add(g, "conv", {x, w, b},
+             {{"stride", list({stride, stride})},
+              {"pad_lo", list({pad, pad})},
+              {"pad_hi", list({pad, pad})},
+              {"group", Expr(group)}});
+}
+
+// A stem, a pool, a residual block with a depthwise convolution, a concat of channels, a mean and a product.
+Graph network() {
+  Graph g;
+  const ValueId x = g.add_input("x", {kF32, list({1, 3, 20, 20})});
+  ValueId y = add(g, "relu", {conv(g, x, {16, 3, 3, 3}, 2, 1)});
+  y = add(g, "max_pool", {y},
+          {{"kernel", list({3, 3})}, {"stride", list({1, 1})}, {"pad_lo", list({1, 1})}, {"pad_hi", list({1, 1})}});
+  const ValueId dw = add(g, "relu", {conv(g, y, {16, 1, 3, 3}, 1, 1, 16)});
+  const ValueId sum = add(g, "add", {conv(g, dw, {16, 16, 1, 1}, 1, 0), y});
+  const ValueId wide = conv(g, sum, {32, 16, 5, 5}, 1, 2);
+  const ValueId both = add(g, "concat", {wide, sum}, {{"axis", Expr(1)}});
+  const ValueId odd = conv(g, both, {20, 48, 3, 3}, 1, 0);  // 20 channels: stays plain
+  const ValueId mean = add(g, "reduce_mean", {odd}, {{"axes", list({2, 3})}});
+  const ValueId w = g.add_constant("fc", noise({20, 7}, 99));
+  g.outputs = {add(g, "matmul", {mean, w})};
+  g.output_names = {"y"};
+  return g;
+}
+
+void check_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  REQUIRE(a.size() == b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    REQUIRE(a[i].shape() == b[i].shape());
+    for (int64_t k = 0; k < a[i].elements(); ++k)
+      CHECK(std::abs(a[i].get_double(k) - b[i].get_double(k)) <= 2e-5 * (1 + std::abs(b[i].get_double(k))));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a lowered program does what its graph does, and its text round-trips") {
+  const Graph g = network();
+  REQUIRE_OK(const Program p, lower_to_program(g));
+  REQUIRE(check_memory_plan(p).has_value());
+  const std::vector<Tensor> x{noise({1, 3, 20, 20}, 5)};
+  REQUIRE_OK(auto expected, run_graph(g, x));
+  REQUIRE_OK(auto got, run_program(p, x));
+  check_same(got, expected);
+  REQUIRE_OK(const Program again, parse_program(print(p)));
+  CHECK(print(again) == print(p));
+}
+
+TEST_CASE("blocked layouts keep the meaning, and reach every buffer between convolutions") {
+  for (const int64_t block : {4, 8, 16}) {
+    const Graph g = network();
+    REQUIRE_OK(Program p, lower_to_program(g));
+    REQUIRE_OK(const int blocked, assign_layouts(p, {block}));
+    CHECK(blocked >= 6);
+    REQUIRE(check_memory_plan(p).has_value());
+    const std::vector<Tensor> x{noise({1, 3, 20, 20}, 6)};
+    REQUIRE_OK(auto expected, run_graph(g, x));
+    REQUIRE_OK(auto got, run_program(p, x));
+    check_same(got, expected);
+    // The 5x5 convolution reads its halo without a guard; the pool's default is not the halo's value, so it keeps one.
+    for (const auto& k : p.kernels)
+      if (k.name.find("conv") != std::string::npos && print(k).find("in    x:") == std::string::npos)
+        CHECK(print(k).find("?:") == std::string::npos);
+    REQUIRE_OK(const Program again, parse_program(print(p)));
+    CHECK(print(again) == print(p));
+  }
+}
+
+TEST_CASE("buffers alive at the same time never share bytes, others do") {
+  REQUIRE_OK(Program p, lower_to_program(network()));
+  Expr sum(0);
+  for (const auto& b : p.buffers)
+    if (b.kind == BufferKind::temp && !b.alias) {
+      Expr bytes(4);
+      for (const Expr& d : b.type.shape) bytes = bytes * d;
+      sum = sum + bytes;
+    }
+  CHECK(*p.arena_bytes.constant() < *sum.constant());
+  for (auto& b : p.buffers)
+    if (b.kind == BufferKind::temp) b.offset = Expr(0);
+  REQUIRE_ERROR(check_memory_plan(p), "may overlap");
+}
+
+TEST_CASE("one plan holds for every value of a symbolic dim") {
+  Graph g;
+  g.symbols["N"] = Range(1, 64);
+  const ValueId x = g.add_input("x", {kF32, {Expr::symbol("N"), Expr(8)}});
+  const ValueId w = g.add_constant("w", noise({8, 16}, 1));
+  const ValueId v = g.add_constant("v", noise({16, 4}, 2));
+  g.outputs = {
+      add(g, "softmax", {add(g, "matmul", {add(g, "relu", {add(g, "matmul", {x, w})}), v})}, {{"axis", Expr(1)}})};
+  g.output_names = {"y"};
+  REQUIRE_OK(const Program p, lower_to_program(g));
+  REQUIRE(check_memory_plan(p).has_value());
+  for (const int64_t n : {1, 5, 64}) {
+    const std::vector<Tensor> in{noise({n, 8}, 3)};
+    REQUIRE_OK(auto expected, run_graph(g, in));
+    REQUIRE_OK(auto got, run_program(p, in));
+    check_same(got, expected);
+  }
+  REQUIRE_ERROR(run_program(p, std::vector<Tensor>{noise({65, 8}, 3)}), "outside its range");
+  REQUIRE_ERROR(run_program(p, std::vector<Tensor>{noise({2, 9}, 3)}), "expected");
+  REQUIRE_ERROR(run_program(p, std::vector<Tensor>{}), "missing");
+}
+
+TEST_CASE("an output that is an input, a constant or given twice is a tensor of its own") {
+  Graph g;
+  const ValueId x = g.add_input("x", {kF32, list({2})});
+  const ValueId c = g.add_constant("c", noise({3}, 1));
+  const ValueId y = add(g, "neg", {x});
+  g.outputs = {y, x, y, c};
+  g.output_names = {"a", "b", "c", "d"};
+  REQUIRE_OK(const Program p, lower_to_program(g));
+  const std::vector<Tensor> in{noise({2}, 3)};
+  REQUIRE_OK(auto expected, run_graph(g, in));
+  REQUIRE_OK(auto got, run_program(p, in));
+  check_same(got, expected);
+}
+
+TEST_CASE("programs that cannot run are refused with the place") {
+  REQUIRE_ERROR(parse_program("dlc.program 2\n"), "version 2");
+  REQUIRE_ERROR(parse_program("dlc.program 1\nprogram @p {\n  call @none()\n}\n"), "@none has no text");
+  REQUIRE_ERROR(parse_program("dlc.program 1\nprogram @p {\n  temp t: f32[2] in q at 0\n}\n"), "q is not declared");
+  REQUIRE_OK(Program p, lower_to_program(network()));
+  Program unwritten = p;
+  unwritten.calls.pop_back();
+  REQUIRE_ERROR(verify(unwritten), "never written");
+  Program early = p;
+  std::swap(early.calls.front(), early.calls.back());
+  REQUIRE_ERROR(verify(early), "before it is written");
+  Program mistyped = p;
+  mistyped.buffers[static_cast<size_t>(mistyped.calls[0].buffers.back())].type.shape.push_back(Expr(2));
+  REQUIRE_ERROR(verify(mistyped), "tensor");
+}
