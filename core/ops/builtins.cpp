@@ -212,6 +212,7 @@ Result<Value> Evaluator::call_def(const DefAst& d, const Node& n, const Env& env
   inner.exact = env.exact;
   inner.calls = env.calls + 1;
   DLC_TRY(Value r, value(d.body, inner));
+  if (const Val* v = std::get_if<Val>(&r)) DLC_CHECK(check_tree(*v, n.pos));
   if (d.result.empty()) return r;
   DLC_TRY(const DType t, s_.type(d.result));
   Val* v = std::get_if<Val>(&r);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "dlc/kernel/names.h"
@@ -46,7 +47,34 @@ Result<Value> Evaluator::checked(Val v, Pos pos) const {
   return Value(std::move(v));
 }
 
+namespace {
+
+constexpr int kMaxDepth = 1000, kMaxSteps = 1 << 20, kMaxNodes = 1 << 17;
+
+bool fits(const Val& v, int depth, int& nodes) {
+  if (depth == 0 || --nodes < 0) return false;
+  return std::ranges::all_of(v->args, [&](const Val& a) { return fits(a, depth - 1, nodes); });
+}
+
+}  // namespace
+
+Result<> Evaluator::check_tree(const Val& v, Pos pos) const {
+  int nodes = kMaxNodes;
+  if (fits(v, 2 * kMaxDepth, nodes)) return {};
+  return s_.fail_text(pos, "the expression is too large once its lets and defs are expanded");
+}
+
 Result<Value> Evaluator::value(const Node& n, const Env& env) {
+  if (depth_ >= kMaxDepth || steps_ >= kMaxSteps)
+    return s_.fail_text(n.pos, "the expression is too large once its lets and defs are expanded");
+  ++depth_;
+  ++steps_;
+  auto result = evaluate(n, env);
+  --depth_;
+  return result;
+}
+
+Result<Value> Evaluator::evaluate(const Node& n, const Env& env) {
   switch (n.kind) {
     case NodeKind::integer:
       return Value(val::integer(n.integer));

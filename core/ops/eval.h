@@ -50,8 +50,11 @@ class Evaluator {
   // A loop variable named after `name` that no symbol and no other loop of the statement has.
   std::string fresh(const std::string& name);
   std::set<std::string, std::less<>> used;  // loop variables of the statement
+  // Lets and defs can make a short text mean a huge expression: an error, before anything walks over it.
+  Result<> check_tree(const Val& v, Pos pos) const;
 
  private:
+  Result<Value> evaluate(const Node& n, const Env& env);
   Result<Value> name(const Node& n, const Env& env);
   Result<Value> index(const std::string& name, const Element& e, const Env& env, Pos pos);
   Result<Value> size(const Node& n, const Env& env);
@@ -73,6 +76,8 @@ class Evaluator {
   Result<std::string> argument_name(const Node& n, size_t i) const;
 
   Symbols& s_;
+  int depth_ = 0;  // of the evaluation
+  int steps_ = 0;  // nodes evaluated
 };
 
 // c such that c >= 0 exactly where the condition holds; nullopt when it reads data.

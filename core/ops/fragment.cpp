@@ -109,6 +109,7 @@ class FragmentBuilder {
       env.scope = &scope;
       if (st.kind == Statement::Kind::let) {
         DLC_TRY(Value v, eval_.value(st.value, env));  // a later let of the same name takes its place
+        if (const Val* x = std::get_if<Val>(&v)) DLC_CHECK(eval_.check_tree(*x, st.pos));
         s_.values.insert_or_assign(st.name, std::move(v));
       } else if (st.kind == Statement::Kind::assign) {
         DLC_TRY(Stmt s, assign(st, scope, env));
@@ -148,6 +149,7 @@ class FragmentBuilder {
     }
     eval_.used.insert(in_target.begin(), in_target.end());  // a reduction over one of these takes another name
     DLC_TRY(Val v, eval_.number(st.value, env));
+    DLC_CHECK(eval_.check_tree(v, st.pos));
     DLC_TRY(s.value, stored(v, t.type, st.target.text, s_, st.pos));
     free_symbols(s.value, in_value);
     for (const Loop& l : context_.loops) {

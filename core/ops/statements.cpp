@@ -234,6 +234,7 @@ Result<Stmt> StatementBuilder::emit_assign(const Statement& st, const Scope& out
   Env env;
   env.scope = &t.scope;
   DLC_TRY(Val v, eval_.number(st.value, env));
+  DLC_CHECK(eval_.check_tree(v, st.pos));
   KernelTensor& tensor = k_.tensors[static_cast<size_t>(it->second.index)];
   if (tensor.role == Role::input || tensor.role == Role::constant)
     return s_.fail_text(st.pos, fmt::format("operand `{}` cannot be written", name));

@@ -141,3 +141,22 @@ TEST_CASE("defs that call themselves are refused") {
   CHECK_THAT(own_error("def g(x) = g(x) + 1\nop f(X[i...]) -> Y[i...] { Y[i...] = g(X[i...]) }", {op({2})}),
              Catch::Matchers::Contains("`g` calls itself"));
 }
+
+TEST_CASE("short texts that mean huge expressions are refused") {
+  const std::string says = "too large once its lets and defs are expanded";
+  std::string lets, calls = "X[0]", deep;
+  for (int i = 1; i < 40; ++i) {
+    const std::string before = i == 1 ? "X[0]" : "a" + std::to_string(i - 1);
+    lets += "let a" + std::to_string(i) + " = " + before + " * " + before + "\n";
+    calls = "twice(" + calls + ")";
+  }
+  CHECK_THAT(own_error("op f(X[i]) -> Y[i] {" + lets + "Y[i] = a39 }", {op({2})}), Catch::Matchers::Contains(says));
+  CHECK_THAT(own_error("def twice(x) = x * x\nop f(X[i]) -> Y[i] { Y[i] = " + calls + " }", {op({2})}),
+             Catch::Matchers::Contains(says));
+  std::string chain = "a0";
+  for (int i = 0; i < 300; ++i) chain += " * X[0]";
+  deep = "let a0 = X[0]\n";
+  for (int i = 1; i < 200; ++i)
+    deep += "let a" + std::to_string(i) + " = a" + std::to_string(i - 1) + chain.substr(2) + "\n";
+  CHECK_THAT(own_error("op f(X[i]) -> Y[i] {" + deep + "Y[i] = a199 }", {op({2})}), Catch::Matchers::Contains(says));
+}

@@ -100,3 +100,9 @@ TEST_CASE("recursive defs are refused") {
   c.tensors = {{"y", kS64, {1}, Role::output, {}}};
   REQUIRE_ERROR(parse_fragment("y[0] = f(1)", c, {}), "calls itself");
 }
+
+TEST_CASE("lets that double a value are refused before the value is walked") {
+  std::string text = "let x = in[0, c]\n";
+  for (int i = 0; i < 60; ++i) text += "let x = x * x\n";
+  CHECK_THAT(error(text + "acc[0, c] = x"), Catch::Matchers::Contains("too large"));
+}
