@@ -184,6 +184,9 @@ void clip_row(const BoundAccess& a, const Place& p, int y, int cols, int& begin,
     const int64_t v = p.first[static_cast<size_t>(k)] + y * d.row;
     if (d.col == 0) {
       if (v < 0 || v >= d.extent) e = b;
+    } else if (d.col == 1) {  // no division: this is the inner loop of padded convolutions
+      b = std::max(b, -v);
+      e = std::min(e, d.extent - v);
     } else if (d.col > 0) {
       b = std::max(b, ceil_div(-v, d.col));
       e = std::min(e, ceil_div(d.extent - v, d.col));
