@@ -263,8 +263,9 @@ std::unique_ptr<BoundContraction> BoundContraction::bind(const Contraction& c, R
   const int64_t tile_k = std::min(kTileK, b->k_total_);
   b->v_stride_ = (std::min(kTileV, b->v_total_) + kLanePadding - 1) / kLanePadding * kLanePadding;
   b->s_stride_ = tile_k;
-  b->v_panel_ = std::make_unique<std::byte[]>(static_cast<size_t>(tile_k * b->v_stride_ * size));
-  b->s_panel_ = std::make_unique<std::byte[]>(static_cast<size_t>(std::min(kTileS, b->s_total_) * tile_k * size));
+  b->v_panel_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(tile_k * b->v_stride_ * size));
+  b->s_panel_ =
+      std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(std::min(kTileS, b->s_total_) * tile_k * size));
   add_strides(c.k, b->k_extents_, b->v_stride_ * size, b->v_strides_);
   add_strides(c.v, b->v_extents_, size, b->v_strides_);
   add_strides(c.s, b->s_extents_, b->s_stride_ * size, b->s_strides_);
