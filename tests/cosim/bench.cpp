@@ -75,9 +75,9 @@ void Bench::write_dram(uint64_t address, const void* data, size_t bytes) {
 
 void Bench::fill_dram(uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<uint8_t> noise(kDram - kFirst);
-  for (uint8_t& b : noise) b = static_cast<uint8_t>(random());
-  write_dram(kFirst, noise.data(), noise.size());
+  std::vector<uint64_t> noise(kDram / 8);
+  for (uint64_t& word : noise) word = random();
+  write_dram(0, noise.data(), kDram);
 }
 
 uint32_t Bench::offset(std::string_view name, int64_t index) const {

@@ -42,10 +42,6 @@ bool Golden::is(const Instruction& i, const char* field, const char* enumerator)
   return name(i, field) == enumerator;
 }
 
-int8_t Golden::s8(const std::string& memory, int64_t word, int64_t lane) const {
-  return static_cast<int8_t>(memories.at(memory).at(static_cast<size_t>(word * lanes_ + lane)));
-}
-
 void Golden::put(int queue, const std::string& memory, int64_t word, const std::vector<uint8_t>& bytes) {
   auto& m = memories.at(memory);
   std::copy(bytes.begin(), bytes.end(), m.begin() + word * static_cast<int64_t>(bytes.size()));
@@ -95,26 +91,28 @@ void Golden::st(const Instruction& i) {
 
 void Golden::mac(const Instruction& i) {
   const bool depthwise = is(i, "wdir", "diag") || is(i, "wdir", "tri"), by_column = is(i, "wdir", "col");
+  const Vectors in = vectors("in"), weight = vectors("w");
+  const int64_t zin = f(i, "zin"), w = f(i, "w_base"), n_ci = f(i, "n_ci"), n_kh = f(i, "n_kh"), n_kw = f(i, "n_kw");
+  const int64_t s_ci = f(i, "s_ci"), s_kh = f(i, "s_kh"), s_kw = f(i, "s_kw");
   int64_t word = f(i, "acc_base");
   for (int64_t oh = 0; oh < f(i, "n_oh"); ++oh)
     for (int64_t ow = 0; ow < f(i, "n_ow"); ++ow, ++word) {
+      const int64_t from = f(i, "in_base") + oh * f(i, "s_oh") + ow * f(i, "s_ow");
       std::vector<uint8_t> bytes(static_cast<size_t>(lanes_ * 4));
       for (int64_t c = 0; c < lanes_; ++c) {
         int32_t before = 0;
         std::memcpy(&before, &memories["acc"][static_cast<size_t>((word * lanes_ + c) * 4)], 4);
         int64_t sum = f(i, "accum") != 0 ? before : 0, tap = 0;
-        for (int64_t ci = 0; ci < f(i, "n_ci"); ++ci)
-          for (int64_t kh = 0; kh < f(i, "n_kh"); ++kh)
-            for (int64_t kw = 0; kw < f(i, "n_kw"); ++kw, ++tap) {
-              const int64_t at = f(i, "in_base") + ci * f(i, "s_ci") + kh * f(i, "s_kh") + kw * f(i, "s_kw") +
-                                 oh * f(i, "s_oh") + ow * f(i, "s_ow");
-              const int64_t w = f(i, "w_base");
+        for (int64_t ci = 0; ci < n_ci; ++ci)
+          for (int64_t kh = 0; kh < n_kh; ++kh)
+            for (int64_t kw = 0; kw < n_kw; ++kw, ++tap) {
+              const int64_t at = from + ci * s_ci + kh * s_kh + kw * s_kw;
               if (depthwise) {
-                sum += (s8("in", at, c) - f(i, "zin")) * s8("w", w + tap, c);
+                sum += (in.at(at, c) - zin) * weight.at(w + tap, c);
               } else {
                 for (int64_t k = 0; k < lanes_; ++k)
-                  sum += (s8("in", at, k) - f(i, "zin")) *
-                         (by_column ? s8("w", w + tap * lanes_ + c, k) : s8("w", w + tap * lanes_ + k, c));
+                  sum += (in.at(at, k) - zin) *
+                         (by_column ? weight.at(w + tap * lanes_ + c, k) : weight.at(w + tap * lanes_ + k, c));
               }
             }
         const int32_t out = static_cast<int32_t>(sum);
@@ -146,7 +144,7 @@ void Golden::vec(const Instruction& i) {
               std::memcpy(&raw, &memories["acc"].at(static_cast<size_t>((at * lanes_ + c) * 4)), 4);
               v = raw;
             } else {
-              v = s8(a, at, c);
+              v = vectors(a).at(at, c);
             }
             v -= f(i, "za");
             x = is(i, "red", "max") ? std::max(x, v) : x + v;
@@ -175,8 +173,10 @@ void Golden::vec2(const Instruction& i) {
     for (int64_t ow = 0; ow < f(i, "n_ow"); ++ow) {
       std::vector<uint8_t> bytes(static_cast<size_t>(lanes_));
       for (int64_t c = 0; c < lanes_; ++c) {
-        const int64_t x = s8(name(i, "a"), f(i, "a_base") + oh * f(i, "a_oh") + ow * f(i, "a_ow"), c) - f(i, "za");
-        const int64_t y = s8(name(i, "b"), f(i, "b_base") + oh * f(i, "b_oh") + ow * f(i, "b_ow"), c) - f(i, "zb");
+        const int64_t x =
+            vectors(name(i, "a")).at(f(i, "a_base") + oh * f(i, "a_oh") + ow * f(i, "a_ow"), c) - f(i, "za");
+        const int64_t y =
+            vectors(name(i, "b")).at(f(i, "b_base") + oh * f(i, "b_oh") + ow * f(i, "b_ow"), c) - f(i, "zb");
         const int64_t t = is(i, "bop", "add") ? x * f(i, "ma") + y * f(i, "mb") : x * y * f(i, "ma");
         const int64_t r = clamp(round_shift(t, f(i, "sh")) + f(i, "zp"), f(i, "lo"), f(i, "hi"));
         bytes[static_cast<size_t>(c)] = static_cast<uint8_t>(look_up(i, r));

@@ -44,8 +44,16 @@ class Golden {
   int64_t f(const Instruction& i, const char* field) const;
   bool is(const Instruction& i, const char* field, const char* enumerator) const;
   std::string name(const Instruction& i, const char* field) const;
-  int8_t s8(const std::string& memory, int64_t word, int64_t lane) const;
   void put(int queue, const std::string& memory, int64_t word, const std::vector<uint8_t>& bytes);
+  // A memory whose word is C signed bytes.
+  struct Vectors {
+    const std::vector<uint8_t>& bytes;
+    int64_t lanes;
+    int8_t at(int64_t word, int64_t lane) const {
+      return static_cast<int8_t>(bytes.at(static_cast<size_t>(word * lanes + lane)));
+    }
+  };
+  Vectors vectors(const std::string& memory) const { return {memories.at(memory), lanes_}; }
   int8_t look_up(const Instruction& i, int64_t y) const;
 
   const HwDescription& hw_;

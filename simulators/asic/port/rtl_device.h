@@ -2,7 +2,8 @@
 //
 //   DLC_TRY(auto port, RtlPort::open("build/lib/dlc/rtl/nx16_8x8.so", {.seed = 7, .jitter = 32, .backpressure = 30}));
 //
-// The library is loaded once per path and stays loaded. Same seed, same cycles.
+// The build also links <arch_hash>.so (as hash_text() writes it) to the model of that description. The library is
+// loaded once per path and stays loaded. Same seed, same cycles.
 #pragma once
 
 #include <cstdint>

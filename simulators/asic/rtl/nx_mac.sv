@@ -131,7 +131,6 @@ module nx_mac (
       w_row <= '0;
       tiles_left <= h_tri ? 23'(h_ci)*23'(h_kh) : steps;
     end else if (en) begin
-      if (swap_now) loaded <= 1'b0;
       if (loading) begin
         w_ptr <= w_ptr + 1'b1;
         w_row <= w_row + 1'b1;
@@ -140,8 +139,10 @@ module nx_mac (
           loaded <= 1'b1;
           tiles_left <= tiles_left - 1'b1;
         end
-      end else if (!loaded && tiles_left != '0) begin
-        loading <= 1'b1;
+      end
+      if (swap_now) begin              // the set is copied a cycle later, before the first new word arrives
+        loaded <= 1'b0;
+        loading <= tiles_left != '0;
         w_row <= '0;
       end
     end
@@ -164,8 +165,8 @@ module nx_mac (
   assign last_tile = kw + 1'b1 == n_kw && kh + 1'b1 == n_kh && ci + 1'b1 == n_ci;
   assign out_now = pix && warm + 1'b1 == taps_n && !(two && odd);
   assign next_tile = kw + 1'b1 != n_kw ? a_kw + s_kw : kh + 1'b1 != n_kh ? a_kh + s_kh : a_ci + s_ci;
-  // the shadow set is complete, its last word written, and no vector of the old tile is left to start
-  assign swap_now = loaded && !ld1 && run && !done && (!pix || (last_pix && !last_tile));
+  // the shadow set is complete but for the word on its way, and no vector of the old tile is left to start
+  assign swap_now = loaded && run && !done && (!pix || (last_pix && !last_tile));
   assign in_re = pix && en;
   assign in_ra = a_j[13:0];
   always_ff @(posedge clk)
