@@ -2,20 +2,11 @@
 
 #include <algorithm>
 
+#include "dlc/kernel/access.h"
+
 namespace dlc {
 
 namespace {
-
-// The number every element of t has, as a value of the kernel level.
-Val repeated_value(const Tensor& t) {
-  if (t.elements() == 0 || t.elements() > (int64_t{1} << 20)) return nullptr;
-  const auto size = static_cast<size_t>(t.dtype().bytes());
-  for (int64_t i = 1; i < t.elements(); ++i)
-    if (!std::equal(t.bytes(), t.bytes() + size, t.bytes() + static_cast<size_t>(i) * size)) return nullptr;
-  const DType type = compute_type(t.dtype());
-  if (type.is_bool()) return val::boolean(t.get_int(0) != 0);
-  return type.is_float() ? val::real(t.get_double(0), type) : val::integer(t.get_int(0), type);
-}
 
 // Which of the graph's values a tensor of the node's kernel is; kNoValue for others.
 ValueId operand_value(const Node& n, const Kernel& k, int tensor) {
@@ -51,6 +42,16 @@ std::vector<Expr> loop_vars(const Copy& c) {
 
 }  // namespace
 
+Val repeated_value(const Tensor& t) {
+  if (t.elements() == 0 || t.elements() > (int64_t{1} << 20)) return nullptr;
+  const auto size = static_cast<size_t>(t.dtype().bytes());
+  for (int64_t i = 1; i < t.elements(); ++i)
+    if (!std::equal(t.bytes(), t.bytes() + size, t.bytes() + static_cast<size_t>(i) * size)) return nullptr;
+  const DType type = compute_type(t.dtype());
+  if (type.is_bool()) return val::boolean(t.get_int(0) != 0);
+  return type.is_float() ? val::real(t.get_double(0), type) : val::integer(t.get_int(0), type);
+}
+
 std::optional<Copy> as_copy(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
   if (n.outputs.size() != 1) return std::nullopt;
@@ -80,7 +81,9 @@ std::optional<Copy> as_copy(const Graph& g, NodeId id) {
   Val value = rewrite(s.value, [&](const Val& v) -> Val {
     if (v->kind != ValKind::read) return nullptr;
     const ValueId from = operand_value(n, k, v->tensor);
-    return from != kNoValue && g.value(from).constant ? repeated_value(*g.value(from).constant) : nullptr;
+    if (from == kNoValue || !g.value(from).constant) return nullptr;
+    if (!provably_in_bounds(access_map(v->args), g.value(from).type.shape, {c.ranges, {}})) return nullptr;
+    return repeated_value(*g.value(from).constant);
   });
   const DType type = g.value(n.outputs[0]).type.dtype;
   while (true) {

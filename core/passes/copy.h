@@ -18,6 +18,9 @@ struct Copy {
   Ranges ranges;  // of the graph's symbols and of the loops
 };
 
+// The number every element of a constant has, as a value of the kernel level; null when they differ.
+Val repeated_value(const Tensor& t);
+
 // What node n copies, or nullopt when it does anything else. A constant of one repeated value counts as that number.
 std::optional<Copy> as_copy(const Graph& g, NodeId n);
 // `second` after `first`: the elements of first.from in the places of second's result.

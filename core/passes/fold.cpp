@@ -61,9 +61,9 @@ class Folder {
   Folder(Graph& g, PassContext& context)
       : g_(g), context_(context), values_(g), operations_left_(context.fold_operations) {}
 
-  Result<> run() {
+  Result<> run(bool keep_quantized) {
     for (NodeId n : g_.order()) {
-      if (g_.node(n).op == "dequantize_linear") continue;
+      if (keep_quantized && g_.node(n).op == "dequantize_linear") continue;
       if (fold_by_inference(n)) continue;
       DLC_CHECK(fold_by_running(n));
     }
@@ -145,6 +145,7 @@ class Folder {
 
 }  // namespace
 
-Result<> fold(Graph& g, PassContext& context) { return Folder(g, context).run(); }
+Result<> fold(Graph& g, PassContext& context) { return Folder(g, context).run(true); }
+Result<> fold_quantized(Graph& g, PassContext& context) { return Folder(g, context).run(false); }
 
 }  // namespace dlc

@@ -16,6 +16,10 @@ class Merger {
   Merger(const Graph& g, std::span<const NodeId> nodes) : g_(g) { group_.nodes.assign(nodes.begin(), nodes.end()); }
 
   Result<FusionGroup> run() {
+    for (NodeId n : group_.nodes) {
+      DLC_TRY(Kernel k, g_.kernel(n));
+      find_tensors_that_stay(g_.node(n), k);
+    }
     find_signature();
     declare(group_.inputs, Role::input);
     declare(group_.outputs, Role::output);
@@ -24,6 +28,7 @@ class Merger {
       for (ValueId v : node.outputs)
         if (!tensor_of_.contains(v)) declare({v}, Role::temp);
       DLC_TRY(Kernel k, g_.kernel(n));
+      write_out_scalars(node, k);
       DLC_TRY(k, normalise(k));
       append(node, k);
       kernel().name += (kernel().name.empty() ? "" : "_") + node.op;
@@ -42,7 +47,7 @@ class Merger {
       for (ValueId v : g_.node(n).outputs) made.insert(v);
     for (NodeId n : group_.nodes)
       for (ValueId v : g_.node(n).inputs)
-        if (v != kNoValue && !made.contains(v) && read.insert(v).second) group_.inputs.push_back(v);
+        if (v != kNoValue && !made.contains(v) && !is_scalar(v) && read.insert(v).second) group_.inputs.push_back(v);
     for (NodeId n : group_.nodes)
       for (ValueId v : g_.node(n).outputs)
         if (seen_outside(v) || g_.node(n).outputs.size() > 1) group_.outputs.push_back(v);
@@ -78,48 +83,87 @@ class Merger {
     }
   }
 
+  // A constant of one element is a number in the kernel, not a tensor: a scale, a bound, an index. Not where something
+  // reads beside it on purpose: concat asks `X[t - 1] ?: ...`.
+  bool is_scalar(ValueId v) const {
+    const auto& constant = g_.value(v).constant;
+    return constant && constant->elements() == 1 && !stays_.contains(v);
+  }
+
+  void find_tensors_that_stay(const Node& node, const Kernel& k) {
+    const auto check = [&](const Val& v) {
+      walk(v, [&](const ValNode& n) {
+        if (n.kind != ValKind::read) return;
+        const bool first = std::ranges::all_of(n.args, [](const Val& a) { return val::as_expr(a) == Expr(0); });
+        for (size_t i = 0; i < k.inputs.size() && i < node.inputs.size() && !first; ++i)
+          if (k.inputs[i] == n.tensor) stays_.insert(node.inputs[i]);
+      });
+    };
+    walk(k.body, [&](const Stmt& s) {
+      if (s.kind != Stmt::Kind::assign) return;
+      check(s.value);
+      for (const Val& i : s.indices) check(i);
+    });
+  }
+
+  void write_out_scalars(const Node& node, Kernel& k) const {
+    std::map<int, Val> numbers;
+    for (size_t i = 0; i < k.inputs.size() && i < node.inputs.size(); ++i)
+      if (k.inputs[i] >= 0 && node.inputs[i] != kNoValue && is_scalar(node.inputs[i]))
+        numbers[k.inputs[i]] = repeated_value(*g_.value(node.inputs[i]).constant);
+    if (!numbers.empty())
+      rewrite_values(k.body, [&](const Val& v) -> Val {
+        auto number = v->kind == ValKind::read ? numbers.find(v->tensor) : numbers.end();
+        return number == numbers.end() ? nullptr : number->second;
+      });
+  }
+
   void append(const Node& node, const Kernel& k) {
     std::vector<int> place(k.tensors.size(), -1);
     for (size_t i = 0; i < k.inputs.size() && i < node.inputs.size(); ++i)
-      if (k.inputs[i] >= 0 && node.inputs[i] != kNoValue)
+      if (k.inputs[i] >= 0 && node.inputs[i] != kNoValue && tensor_of_.contains(node.inputs[i]))
         place[static_cast<size_t>(k.inputs[i])] = tensor_of_.at(node.inputs[i]);
     for (size_t i = 0; i < k.outputs.size(); ++i)
       place[static_cast<size_t>(k.outputs[i])] = tensor_of_.at(node.outputs[i]);
     for (size_t t = 0; t < place.size(); ++t) {
-      if (place[t] >= 0) continue;
+      if (place[t] >= 0 || k.tensors[t].role != Role::temp) continue;
       place[t] = static_cast<int>(kernel().tensors.size());
       KernelTensor temp = k.tensors[t];
       temp.name = tensor_name(temp.name);
       kernel().tensors.push_back(std::move(temp));
     }
-    for (Stmt s : k.body) {
-      move(s, place);
-      kernel().body.push_back(std::move(s));
-    }
+    std::vector<Stmt> body = k.body;
+    walk_assignments(body, [&](Stmt& s) { s.tensor = place[static_cast<size_t>(s.tensor)]; });
+    rewrite_values(body, [&](const Val& v) -> Val {
+      if (v->kind != ValKind::read) return nullptr;
+      auto moved = std::make_shared<ValNode>(*v);
+      moved->tensor = place[static_cast<size_t>(v->tensor)];
+      return moved;
+    });
+    std::ranges::move(body, std::back_inserter(kernel().body));
     for (const Expr& e : k.assumptions)
       if (std::ranges::find(kernel().assumptions, e) == kernel().assumptions.end()) kernel().assumptions.push_back(e);
   }
 
-  static void move(Stmt& s, const std::vector<int>& place) {
-    const auto moved = [&](const Val& v) {
-      return rewrite(v, [&](const Val& n) -> Val {
-        if (n->kind != ValKind::read) return nullptr;
-        auto copy = std::make_shared<ValNode>(*n);
-        copy->tensor = place[static_cast<size_t>(n->tensor)];
-        return copy;
-      });
-    };
-    if (s.kind == Stmt::Kind::seq) {
-      for (Stmt& inner : s.body) move(inner, place);
-      return;
+  static void walk_assignments(std::vector<Stmt>& body, const std::function<void(Stmt&)>& f) {
+    for (Stmt& s : body) {
+      if (s.kind == Stmt::Kind::seq)
+        walk_assignments(s.body, f);
+      else
+        f(s);
     }
-    s.tensor = place[static_cast<size_t>(s.tensor)];
-    s.value = moved(s.value);
-    for (Val& i : s.indices) i = moved(i);
+  }
+
+  static void rewrite_values(std::vector<Stmt>& body, const std::function<Val(const Val&)>& f) {
+    walk_assignments(body, [&](Stmt& s) {
+      s.value = rewrite(s.value, f);
+      for (Val& i : s.indices) i = rewrite(i, f);
+    });
   }
 
   const Graph& g_;
   FusionGroup group_;
+  std::set<ValueId> stays_;  // constants of one element that are tensors all the same
   std::map<ValueId, int> tensor_of_;
   std::set<std::string> names_;
 };

@@ -10,5 +10,6 @@ Result<> canonicalise(Graph& g, PassContext& context);
 Result<> cse(Graph& g, PassContext& context);
 Result<> dce(Graph& g, PassContext& context);
 Result<> fold(Graph& g, PassContext& context);
+Result<> fold_quantized(Graph& g, PassContext& context);
 
 }  // namespace dlc

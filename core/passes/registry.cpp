@@ -13,6 +13,7 @@ const std::vector<PassInfo>& graph_passes() {
       {"cse", "equal nodes and equal small constants become one", cse},
       {"dce", "nodes and constants that nothing uses vanish", dce},
       {"fold", "nodes whose results are known become constants, within a budget", fold},
+      {"fold_quantized", "fold, quantised constants too: for a target that computes in floats", fold_quantized},
   };
   return kPasses;
 }

@@ -109,6 +109,39 @@ TEST_CASE("a transpose whose elements would be computed again does not join", "[
   CHECK(ops(g, fused(g)) == "exp | expand");
 }
 
+TEST_CASE("constants of one element are numbers in the kernel", "[fuse]") {
+  const Graph g = parsed(R"(
+  in    %x: f32[3,4]
+  const @i: s64[] = 1
+  const @lo: f32[] = 0
+  const @hi: f32[1] = 6
+  const @one: f32[1] = 1
+  %row: f32[4] = gather(%x, @i) {axis = 0}
+  %a: f32[4] = max_n(%row, @lo)
+  %b: f32[4] = min_n(%a, @hi)
+  %c: f32[5] = concat(@one, %b) {axis = 0}
+  out   %c
+)");
+  const auto groups = fused(g);
+  REQUIRE(ops(g, groups) == "gather max_n min_n | concat");
+  CHECK(print(groups[0].kernel) == R"(dlc.kernel 1
+kernel @gather_max_n_min_n {
+  in    x: f32[3,4]
+  out   b: f32[4]
+  for i0 < 4:
+    b[i0] = min(max(x[1, i0], 0.0), 6.0)
+}
+)");
+  // concat asks whether an index is inside @one, so that this one is a tensor.
+  CHECK(groups[1].inputs == std::vector{g.find("one"), g.find("b")});
+  REQUIRE_OK(Tensor x, Tensor::make(kF32, {3, 4}));
+  for (int64_t i = 0; i < 12; ++i) x.set_double(i, static_cast<double>(3 * i - 12));
+  const auto y = dlc_test::run_groups(g, groups, {x}, {});
+  std::vector<double> got;
+  for (int64_t i = 0; i < 5; ++i) got.push_back(y[0].get_double(i));
+  CHECK(got == std::vector<double>{1, 0, 3, 6, 6});
+}
+
 TEST_CASE("may_join keeps nodes apart", "[fuse]") {
   const Graph g = parsed(kConv, "(N in 1..4)");
   const FusionOptions options{.may_join = [&](std::span<const NodeId>, NodeId n) { return g.node(n).op != "relu"; }};
