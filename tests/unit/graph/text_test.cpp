@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "core/graph/scanner.h"
 #include "dlc/graph/graph.h"
@@ -183,4 +184,39 @@ TEST_CASE("wrong graph text is an error with a place", "[graph]") {
   REQUIRE_ERROR(parse_attrs("{a = 1, a = 2}"), "attribute a is given twice");
   REQUIRE_ERROR(parse_attrs("{a = [1, 0.5]}"), "a list has elements of one kind");
   REQUIRE_ERROR(parse_attrs("{a: f99}"), "'f99' is not an element type");
+}
+
+TEST_CASE("damaged text is read or refused, never more", "[graph]") {
+  std::mt19937 random(11);
+  const std::string alphabet = "%@[](){}=:,.\"\\_#*+-/ 019Nfsinoutconst\n";
+  int read = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = kMlp;
+    for (unsigned edits = 1 + random() % 3; edits > 0; --edits) {
+      const size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text.erase(at, 1 + random() % 8);
+          break;
+        case 1:
+          text.insert(at, 1, alphabet[random() % alphabet.size()]);
+          break;
+        case 2:
+          text[at] = static_cast<char>(random());
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 40));
+      }
+      if (text.empty()) text = "d";
+    }
+    auto g = parse_graph(text);
+    if (!g) {
+      CHECK_FALSE(g.error().empty());
+      continue;
+    }
+    ++read;
+    REQUIRE_OK(Graph back, parse_graph(print(*g)));
+    CHECK(print(back) == print(*g));
+  }
+  CHECK(read > 100);
 }

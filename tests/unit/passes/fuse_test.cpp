@@ -48,8 +48,14 @@ kernel @conv_add_relu {
   const b: f32[4]
   in    r: f32[N,4,8,8]
   out   y: f32[N,4,8,8]
-)" + print(groups[0].kernel).substr(print(groups[0].kernel).find("  temp")));
-  CHECK(groups[0].kernel.body.size() == 2);
+  temp  Y_1: f32[N,4,8,8]
+  for n < N, o < 4, y0 < 8, y1 < 8:
+    Y_1[n, o, y0, y1] = sum[ci < 3, k0 < 3, k1 < 3] (x[n, ci, k0 + y0 - 1, k1 + y1 - 1] ?: 0.0) * w[o, ci, k0, k1]
+  for i0 < N, i1 < 4, i2 < 8, i3 < 8:
+    y[i0, i1, i2, i3] = max(b[i1] + Y_1[i0, i1, i2, i3] + r[i0, i1, i2, i3], 0.0)
+  loc "conv", "add", "relu"
+}
+)");
   CHECK(groups[0].kernel.locations == std::vector<std::string>{"conv", "add", "relu"});
   CHECK(ops(g, fused(g, {.fuse = false})) == "conv | add | relu");
 }

@@ -60,3 +60,28 @@ TEST_CASE("the default pipeline runs to a fixed point", "[passes]") {
   CHECK(again.size() == timings.size());
   CHECK(print(g) == once);
 }
+
+TEST_CASE("folding stops at its budget", "[passes]") {
+  const std::string text = R"(
+  const @c: f32[2,2] = [1, 2, 3, 4]
+  %big: f32[64,64] = tile(@c) {repeats = [32, 32]}
+  %small: f32[2,2] = matmul(@c, @c)
+  out   %big
+  out   %small
+)";
+  const auto folded = [&](int64_t elements, int64_t operations) {
+    Graph g = parsed(text);
+    const auto pass = std::ranges::find(graph_passes(), "fold", &PassInfo::name);
+    REQUIRE(pass != graph_passes().end());
+    PassContext context{.counts = {}, .fold_elements = elements, .fold_operations = operations};
+    REQUIRE(pass->run(g, context).has_value());
+    CHECK(context.counts["folded"] + context.counts["too expensive"] == 2);
+    std::string left;
+    for (NodeId n : g.order()) left += g.node(n).op + " ";
+    return left;
+  };
+  CHECK(folded(1 << 20, 1 << 20).empty());
+  CHECK(folded(1000, 1 << 20) == "tile ");
+  CHECK(folded(1 << 20, 1000) == "tile ");
+  CHECK(folded(1 << 20, 4096) == "matmul ");  // spent on the first
+}
