@@ -10,6 +10,8 @@ namespace dlc {
 
 namespace {
 
+constexpr size_t kMaxForms = 1024;  // of one variant
+
 bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
 
 // Calls f(word, position after it) for each name in the text, dotted names as one.
@@ -113,6 +115,11 @@ class FormBuilder {
       const int f = insn_.field(name);
       if (f >= 0) selectors.push_back(selector(v, f));
     }
+    size_t forms = 1;
+    for (const Selector& s : selectors) forms = std::min(forms * s.groups.size(), kMaxForms + 1);
+    if (forms > kMaxForms)
+      return cx_.error(v.loc, "insn '" + insn_.name + "' has more than " + std::to_string(kMaxForms) +
+                                  " combinations of selected memories");
     std::vector<size_t> choice(selectors.size(), 0);
     while (true) {
       if (!form(v, *text, names, selectors, choice)) return;

@@ -12,6 +12,7 @@ namespace dlc {
 
 namespace {
 
+constexpr int64_t kMaxOnChip = int64_t{1} << 30;  // bytes; simulators allocate it
 constexpr int64_t kMaxWords = int64_t{1} << 32;
 constexpr int kMaxIndexBits = 16;  // of tables and ROMs
 
@@ -199,6 +200,10 @@ void read_state(ReadContext& cx, const yaml::Node& n) {
       read_memory(cx, sm, s);
     }
     sm.done();
+    if (s.kind != HwState::Kind::external && s.words > kMaxOnChip / std::max<int64_t>(s.word_bytes(), 1)) {
+      cx.error(s.loc, "state '" + s.name + "' is larger than 1 GiB, which only external memory may be");
+      continue;
+    }
     const int index = static_cast<int>(cx.hw.state.size());
     if (s.kind == HwState::Kind::external) {
       for (size_t i = 0; i < s.segments.size(); ++i)

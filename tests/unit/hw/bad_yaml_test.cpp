@@ -118,6 +118,58 @@ TEST_CASE("an alias bomb and deep nesting are bounded") {
   REQUIRE_ERROR(parse_hw("a: " + std::string(100000, '['), "t.yaml"), "nested deeper than 64 levels");
 }
 
+const char* const kTooLarge = "the expression is too large once its lets and defs are expanded";
+
+TEST_CASE("texts and memories that would grow without bound are refused at once") {
+  std::string defs = "dlc_hw: 1\nname: bomb\ndef:\n  f0: {is: \"(x: s32) -> s32 = (x >> 1) ^ x\", ex: [[[0], 0]]}\n";
+  const auto def = [&](int i, const std::string& body) {
+    defs += "  f" + std::to_string(i) + ": {is: \"(x: s32) -> s32 = " + body + "\", ex: [[[0], 0]]}\n";
+  };
+  SECTION("defs that call each other twice") {
+    for (int i = 1; i < 60; ++i) def(i, "f" + std::to_string(i - 1) + "(x) ^ (f" + std::to_string(i - 1) + "(x) >> 1)");
+    REQUIRE_ERROR(parse_hw(defs, "t.yaml"), kTooLarge);
+  }
+  SECTION("defs nested in their own arguments") {
+    std::string nested = "x";
+    for (int i = 0; i < 40; ++i) nested = "f0(" + nested + ")";
+    def(1, nested);
+    REQUIRE_ERROR(parse_hw(defs, "t.yaml"), kTooLarge);
+  }
+  SECTION("stages that use the one before twice") {
+    std::string stages = "- \"x = src[a + i, l]\"\n";
+    for (int i = 0; i < 60; ++i) stages += "        - \"x = (x >> 1) ^ x\"\n";
+    REQUIRE_ERROR(parse_hw(mini_with("- \"x = src[a + i, l]\"\n", stages), "t.yaml"), kTooLarge);
+  }
+  SECTION("values over several lines") {
+    std::string lets = "let x0 = buf[b + 0, l];";
+    for (int i = 0; i < 60; ++i)
+      lets +=
+          " let x" + std::to_string(i + 1) + " = x" + std::to_string(i) + " ^\n\n (x" + std::to_string(i) + " >> 1);";
+    REQUIRE_ERROR(
+        parse_hw(mini_with("does: \"acc[d + i, l] =", "does: \"" + lets + " acc[d + i, l] = x60 +"), "t.yaml"),
+        kTooLarge);
+  }
+  SECTION("an on-chip memory of terabytes") {
+    REQUIRE_ERROR(parse_hw(mini_with("words: 32, views", "words: 4000000000, views"), "t.yaml"),
+                  "state 'acc' is larger than 1 GiB, which only external memory may be");
+  }
+  SECTION("selectors by the dozen") {
+    std::string memories, fields, sum = "0";
+    for (int i = 0; i < 12; ++i) {
+      memories += "  m" + std::to_string(i) + ": {elem: s8, words: " + std::to_string(i + 8) + "}\n";
+    }
+    for (int i = 0; i < 12; ++i) {
+      fields +=
+          ", z" + std::to_string(i) + ": {e: [m0, m1, m2, m3, m4, m5], at: u3@" + std::to_string(72 + 3 * i) + "}";
+      sum += " + z" + std::to_string(i) + "[0]";
+    }
+    std::string text = mini_with("  acc:  {", memories + "  acc:  {");
+    text.replace(text.find(", s: s8@64"), 10, ", s: s8@64" + fields);
+    text.replace(text.find("= (if accum"), 11, "= " + sum + " + (if accum");
+    REQUIRE_ERROR(parse_hw(text, "t.yaml"), "insn 'mul' has more than 1024 combinations of selected memories");
+  }
+}
+
 TEST_CASE("damaged descriptions end with a message, never otherwise") {
   uint64_t state = 1;
   for (int round = 0; round < 300; ++round) {
