@@ -1,6 +1,7 @@
 #include "tests/cosim/bench.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -49,7 +50,9 @@ const HwDescription& description(int size) {
 Bench::Bench(int size, RtlOptions options) : hw_(description(size)), golden_(hw_) {
   options.memory_bytes = kDram;
   const std::string name = "nx16_" + std::to_string(size) + "x" + std::to_string(size) + ".so";
-  port_ = need(RtlPort::open(std::string(DLC_BINARY_DIR) + "/lib/dlc/rtl/" + name, options));
+  const char* elsewhere = std::getenv("DLC_RTL_DIR");  // mutants.py
+  const std::string folder = elsewhere != nullptr ? elsewhere : std::string(DLC_BINARY_DIR) + "/lib/dlc/rtl";
+  port_ = need(RtlPort::open(folder + "/" + name, options));
   golden_.dram.resize(kDram);
   golden_.segments.push_back(kCode);
   for (int i = 0; i < 7; ++i) golden_.segments.push_back(kFirst + kStep * static_cast<uint64_t>(i));

@@ -36,7 +36,8 @@ struct dlc_rtl {
   std::unique_ptr<Vnx> top;
   dlc_asic::AxiMemory<Vnx> memory;
   uint64_t cycle = 0;
-  std::string error;
+  std::string error;    // of the model: it cannot go on
+  std::string refused;  // of the last call that asked for what is not there
   void (*event)(void*, const dlc_rtl_event*) = nullptr;
   void* event_context = nullptr;
 #if DLC_RTL_TRACE
@@ -169,7 +170,7 @@ int rd32(dlc_rtl* d, uint32_t offset, uint32_t* value) {
 }
 int mem(dlc_rtl* d, uint64_t address, uint64_t bytes) {
   if (bytes <= d->config.memory_bytes && address <= d->config.memory_bytes - bytes) return 0;
-  d->error = "address " + std::to_string(address) + " is outside the device's memory";
+  d->refused = "address " + std::to_string(address) + " is outside the device's memory";
   return -1;
 }
 int mem_rd(dlc_rtl* d, uint64_t address, void* data, uint64_t bytes) {
@@ -196,7 +197,7 @@ int trace(dlc_rtl* d, [[maybe_unused]] const char* path, [[maybe_unused]] uint64
   d->trace_end = end;
   return 0;
 #else
-  d->error = "this model was built without tracing";
+  d->refused = "this model was built without tracing";
   return -1;
 #endif
 }
@@ -218,7 +219,7 @@ extern "C" __attribute__((visibility("default"))) const dlc_rtl_table* dlc_rtl_v
                                       run,
                                       [](dlc_rtl* d) { return d->reset(); },
                                       [](const dlc_rtl* d) { return d->cycle; },
-                                      [](const dlc_rtl* d) { return d->error.c_str(); },
+                                      [](const dlc_rtl* d) { return (d->error.empty() ? d->refused : d->error).c_str(); },
                                       observe,
                                       trace};
   return &table;

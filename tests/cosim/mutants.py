@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Plants bugs in the RTL, one at a time, and says which the tests catch: mutants.py BUILD_DIR [NAME...]
+
+BUILD_DIR is a built tree. Each mutant is verilated and compiled at 8x8 into a folder of its own, and test_cosim runs against it.
+Exit status: 0 when every mutant is caught.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ASIC = os.path.join(HERE, '..', '..', 'simulators', 'asic')
+
+# name: (file, old text, new text)
+MUTANTS = {
+    'semaphores are not reset': ('nx_sem.sv', "      for (int s = 0; s < S; s++) count[s] <= '0;\n", ''),
+    'semaphore 256 is no overflow': ('nx_sem.sv', "> 9'd255", "> 9'd256"),
+    'a start does not wait': ('nx_issue.sv', 'go && sems_ok && !sem_conflict', 'go && !sem_conflict'),
+    'second waiting queue is not seen': ('nx_issue.sv', "sem_conflict ? 3'(nx_cfg::FAULT_SEM) :", ''),
+    'reserved bits are not checked': ('nx_fetch.sv', "known && (insn & ~used) == '0", 'known'),
+    'instructions after end stay in the buffer': ('nx_fetch.sv', "stopped && !q_empty", "1'b0"),
+    'bursts cross 4 KiB': ('nx_split.sv', "13'd4096", "13'd8191"),
+    'AR changes while it waits': ('nx_rd.sv', '(!arvalid || arready) && !flush', '!flush'),
+    'read errors are not seen': ('nx_rd.sv', "rvalid && rready && rid && rresp != '0", "1'b0"),
+    'owed write beats carry strobes': ('nx_wr.sv', '{d_v && !flush}', "{1'b1}"),
+    'left padding is one short': ('nx_ld.sv', 'x >= lo', 'x > lo'),
+    'padding rows are read': ('nx_ld.sv', "yy >= 0 && yy < $signed({2'b0, y1}) && x", 'x'),
+    'ld may leave its memory by a word': ('nx_ld.sv', "36'(h_sp) > 36'(limit)", "36'(h_sp) > 36'(limit) + 36'd1"),
+    'st retires before its answers': ('nx_st.sv', '!b_empty && answered >= b_q', '!b_empty'),
+    'accum is ignored': ('nx_mac.sv', 'first <= !h_accum', "first <= 1'b1"),
+    'depthwise keeps old weights': ('nx_mac.sv', 'w_clear(dw && ld1_first)', "w_clear(1'b0)"),
+    'three-tap mode with stride 2 keeps every output': ('nx_mac.sv', '!(two && odd)', "1'b1"),
+    'weights swap a vector early': ('nx_mac.sv', "(!pix || (last_pix && !last_tile))", '(!pix || (last_j && !last_tile))'),
+    'negative spans are not checked': ('nx_mac.sv', 'lowest < 0 || ', ''),
+    'half rounds up': ('nx_vlane.sv', "- 64'sd1 + $signed({63'b0, r[0]})", ''),
+    'maximum in 32 bits': ('nx_vlane.sv', "d = 33'(v) - 33'(zero);", "d = 33'(signed'(v - 32'(zero)));"),
+    'vec2 operand of 8 bits': ('nx_vlane.sv', "32'(signed'(fold[8:0]))", "32'(signed'(fold[7:0]))"),
+    'the table slot is ignored': ('nx_vlane.sv', '{slot, r_q[7:LC]', "{8'b0, r_q[7:LC]"),
+    'vec retires after one row': ('nx_vec.sv', 'w_ow + 1\'b1 == n_ow && w_oh + 1\'b1 == n_oh', "w_ow + 1'b1 == n_ow"),
+    'a stalled operand is lost': ('nx_hold.sv', 'fresh ? q : kept', 'q'),
+    'accumulator port is not arbitrated': ('nx_core.sv', 'v_acc && m_acc_re && v_bank == m_bank', "1'b0"),
+    'write port is not arbitrated': ('nx_core.sv', 'v_wr && (v_wr_in ? l_in : l_out)', "1'b0"),
+    'read port of out is not arbitrated': ('nx_core.sv', '(v_out1 && s_re)', "1'b0"),
+    'reset does not wait for the bus': ('nx_top.sv', 'reset_req && bus_idle', 'reset_req'),
+    'a fault does not stop the queues': ('nx_core.sv', 'stop = halt || drain', 'stop = drain'),
+}
+
+
+def run(command, **kw):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kw)
+
+
+def main(argv):
+    build = os.path.abspath(argv[1])
+    names = argv[2:] or list(MUTANTS)
+    root = run(['verilator', '--getenv', 'VERILATOR_ROOT']).stdout.strip()
+    flags = ['-std=c++20', '-O1', '-march=x86-64-v3', '-w', '-fPIC', '-DVL_USER_STOP', '-DVL_USER_FATAL',
+             '-DDLC_RTL_TRACE=0', f'-I{root}/include', f'-I{root}/include/vltstd', f'-I{ASIC}/port',
+             f'-I{build}/simulators/asic/nx16_8x8']
+    survivors = []
+    with tempfile.TemporaryDirectory() as work:
+        runtime = []
+        for name in ('verilated', 'verilated_threads'):
+            runtime.append(f'{work}/{name}.o')
+            run(['g++', *flags, '-c', f'{root}/include/{name}.cpp', '-o', runtime[-1]], check=True)
+        os.mkdir(f'{work}/lib')
+        os.symlink(f'{build}/lib/dlc/rtl/nx16_16x16.so', f'{work}/lib/nx16_16x16.so')
+        for name in names:
+            file, old, new = MUTANTS[name]
+            shutil.rmtree(f'{work}/v', ignore_errors=True)
+            shutil.copytree(f'{ASIC}/rtl', f'{work}/v')
+            with open(f'{work}/v/{file}') as f:
+                text = f.read()
+            if old not in text:
+                raise SystemExit(f'{name}: {file} has changed, the text to mutate is not there')
+            with open(f'{work}/v/{file}', 'w') as f:
+                f.write(text.replace(old, new))
+            with open(f'{work}/v/nx.f') as f:
+                files = f.read().split()
+            made = run(['verilator', '--cc', '-O3', '--x-assign', 'unique', '--x-initial', 'unique', '--assert', '-Wno-fatal',
+                        '--top-module', 'nx_top', '--prefix', 'Vnx', '-Mdir', '.', f'{os.path.abspath(ASIC)}/port/probe.vlt',
+                        f'{build}/simulators/asic/nx16_8x8/nx_cfg.svh', *files], cwd=f'{work}/v')
+            run(['cmake', f'-DDIR={work}/v', '-P', f'{ASIC}/join.cmake'])
+            made = run(['g++', *flags, f'-I{work}/v', '-shared', f'{ASIC}/port/rtl_model.cpp', f'{work}/v/model.cpp', *runtime,
+                        '-lpthread', '-o', f'{work}/lib/nx16_8x8.so'])
+            if made.returncode != 0:
+                raise SystemExit(f'{name}: does not build\n{made.stdout}')
+            env = dict(os.environ, DLC_RTL_DIR=f'{work}/lib')
+            try:
+                test = run([f'{build}/bin/test_cosim', '~a 3x3 layer*', '--abort'], env=env, timeout=900)
+                caught = test.returncode != 0
+            except subprocess.TimeoutExpired:
+                caught = True
+            print(f'{"caught  " if caught else "SURVIVED"}  {name}', flush=True)
+            if not caught:
+                survivors.append(name)
+    print(f'mutation score: {len(names) - len(survivors)} of {len(names)}')
+    return 1 if survivors else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv))
