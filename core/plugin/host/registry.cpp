@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "dlc/io/file.h"
-#include "dlc/plugin/host.h"
+#include "dlc/plugin/compiled.h"
 
 namespace dlc {
 
@@ -110,12 +110,14 @@ Error PluginRegistry::none(const std::string& wanted) const {
 }
 
 Result<Backend*> PluginRegistry::find(std::string_view name) {
+  if (name == "interp") return &interpreter_backend();
   for (size_t i = 0; i < candidates_.size(); ++i)
     if (candidates_[i].manifest.name == name && candidates_[i].refused.empty()) return opened(i);
   return std::unexpected(none(fmt::format("is called '{}'", name)));
 }
 
 Result<Backend*> PluginRegistry::for_scheme(std::string_view scheme) {
+  if (scheme == "interp") return &interpreter_backend();
   for (size_t i = 0; i < candidates_.size(); ++i)
     if (candidates_[i].refused.empty() && std::ranges::count(candidates_[i].manifest.schemes, scheme) > 0)
       return opened(i);

@@ -1,0 +1,103 @@
+// A compiled model: partitions in order of execution, each made by one plugin, with tensors between them by name. It is
+// what a .dlca holds (docs/artifact.md).
+//
+//   DLC_TRY(CompiledModel m, CompiledModel::read("resnet8.dlca"));
+//   DLC_TRY(Session s, Session::open(m, plugins, {.device = "asic:func"}));
+//   DLC_TRY(auto outputs, s.run(inputs));
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dlc/hw/description.h"
+#include "dlc/hw/load.h"
+#include "dlc/io/numpy.h"
+#include "dlc/plugin/host.h"
+
+namespace dlc {
+
+// A hardware description together with the text that plugins are given.
+struct Hardware {
+  HwDescription description;
+  std::string text, file, params;  // params: "R=8,C=8"
+};
+Result<Hardware> load_hardware(std::string_view argument, const HwLoadOptions& options = {});
+
+struct Port {
+  std::string name;
+  TensorType type;
+};
+
+struct CompiledPartition {
+  std::string device;  // the plugin's name, or "host": compiled when it is loaded
+  std::vector<std::string> inputs, outputs;
+  std::string program;  // `dlc.program 1` text: any other device can be given it
+  NamedTensors weights;
+  std::shared_ptr<const void> owner;  // of the executable's bytes
+  std::span<const std::byte> executable;
+  std::string report = "{}";  // JSON
+};
+
+struct CompiledModel {
+  std::string name;
+  std::string hardware_name, arch_hash, hardware_text;
+  std::vector<std::string> features;  // that the hardware was said to have (native code)
+  Ranges symbols;
+  std::vector<Port> inputs, outputs;
+  std::vector<CompiledPartition> partitions;
+
+  Result<> write(const std::string& path) const;
+  // Everything is checked; weights and executables stay in the mapped file.
+  static Result<CompiledModel> read(const std::string& path);
+};
+
+// Compiles one partition. `device` is "host" or the name of a plugin, `backend` that plugin (null for the host).
+Result<CompiledPartition> compile_partition(const std::string& device, Backend* backend, Program program,
+                                            const Hardware& hardware, const std::string& options,
+                                            EmitResult* files = nullptr);
+
+// The inputs in the model's order. A single tensor without a name is the single input. Checks names, dtypes, shapes and
+// the ranges of symbolic dims.
+Result<std::vector<Tensor>> bind_inputs(std::span<const Port> ports, const Ranges& symbols, const NamedTensors& given);
+// Values for every input: symbols at `dims` or the smallest they may be, elements seeded: floats in [-1, 1), integers of
+// 8 bits anywhere, wider ones 0 or 1, since they may be indices.
+Result<std::vector<Tensor>> seeded_inputs(std::span<const Port> ports, const Ranges& symbols, const Bindings& dims,
+                                          uint64_t seed);
+
+// The part of a device URI before ':'.
+std::string_view scheme_of(std::string_view uri);
+
+// A compiled model on devices.
+class Session {
+ public:
+  struct Options {
+    std::string device;  // URI; empty: for each partition the first available device of its plugin
+    int threads = 0;     // of host partitions; 0: as the plugin chooses
+  };
+  static Result<Session> open(const CompiledModel& model, PluginRegistry& plugins, const Options& options);
+
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs);  // in the order of the model's inputs
+  // Of each partition: the URI it runs on, and the device's counters of the last run as JSON.
+  size_t partitions() const { return parts_.size(); }
+  const std::string& device(size_t partition) const { return parts_[partition].uri; }
+  std::string counters(size_t partition) { return parts_[partition].executable->counters(); }
+
+ private:
+  struct Part {
+    std::string uri;
+    const CompiledPartition* compiled = nullptr;
+    CompiledPartition own;  // when it was compiled here
+    std::unique_ptr<Device> device;
+    std::unique_ptr<Executable> executable;
+  };
+  const CompiledModel* model_ = nullptr;
+  std::vector<Part> parts_;
+};
+
+// `interp:`, which is always there: runs programs through the interpreter.
+Backend& interpreter_backend();
+
+}  // namespace dlc

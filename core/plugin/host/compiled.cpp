@@ -1,0 +1,49 @@
+#include "dlc/plugin/compiled.h"
+
+#include <fmt/format.h>
+
+#include "dlc/io/file.h"
+
+namespace dlc {
+
+Result<Hardware> load_hardware(std::string_view argument, const HwLoadOptions& options) {
+  DLC_TRY(const HwArgument arg, parse_hw_argument(argument));
+  Hardware h;
+  DLC_TRY(h.description, load_hw(argument, options));
+  h.file = h.description.file;
+  if (arg.name == "native") {
+    DLC_TRY(h.text, native_yaml(arg.max));
+    return h;
+  }
+  DLC_TRY(const MappedFile text, map_file(h.file));
+  h.text = text.text();
+  for (const auto& [name, value] : arg.params)
+    h.params += fmt::format("{}{}={}", h.params.empty() ? "" : ",", name, value);
+  return h;
+}
+
+Result<CompiledPartition> compile_partition(const std::string& device, Backend* backend, Program program,
+                                            const Hardware& hardware, const std::string& options, EmitResult* files) {
+  CompiledPartition part;
+  part.device = device;
+  for (const ProgramBuffer& b : program.buffers) {
+    if (b.kind == BufferKind::input) part.inputs.push_back(b.external_name);
+    if (b.kind == BufferKind::output) part.outputs.push_back(b.external_name);
+  }
+  part.program = print(program);
+  part.weights = program.weights;
+  if (backend == nullptr) return part;
+  EmitResult emitted;
+  DLC_CHECK(backend->emit({std::move(program), hardware.text, hardware.file, hardware.params, options}, emitted));
+  const auto* executable = emitted.find("executable");
+  if (executable == nullptr) return fail({}, fmt::format("plugin {} made no executable", backend->name()));
+  const auto kept = std::make_shared<const std::vector<std::byte>>(*executable);
+  part.executable = *kept;
+  part.owner = kept;
+  if (const auto* report = emitted.find("report.json"))
+    part.report.assign(reinterpret_cast<const char*>(report->data()), report->size());
+  if (files != nullptr) *files = std::move(emitted);
+  return part;
+}
+
+}  // namespace dlc

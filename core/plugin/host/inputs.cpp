@@ -1,0 +1,100 @@
+// The tensors a run is given, against what the model wants.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "dlc/plugin/compiled.h"
+
+namespace dlc {
+
+namespace {
+
+std::string describe(std::span<const Port> ports) {
+  std::string s;
+  for (const Port& p : ports) s += fmt::format("{}{}: {}", s.empty() ? "" : ", ", p.name, to_string(p.type));
+  return s;
+}
+
+Result<> check(const Port& p, const Tensor& t, Bindings& symbols) {
+  const auto wrong = [&](std::string_view why) {
+    return fail({}, fmt::format("input '{}' is {}, the model takes {}{}", p.name, to_string(t.dtype(), t.shape()),
+                                to_string(p.type), why));
+  };
+  if (t.dtype() != p.type.dtype || t.shape().size() != p.type.shape.size()) return wrong("");
+  for (size_t d = 0; d < t.shape().size(); ++d) {
+    const Expr& want = p.type.shape[d];
+    if (const auto s = want.as_symbol(); s && !symbols.contains(*s)) symbols[std::string(*s)] = t.shape()[d];
+    const auto known = evaluate(want, symbols);
+    if (known && *known != t.shape()[d])
+      return wrong(want.constant() ? "" : fmt::format(" with {} = {}", to_string(want), *known));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> bind_inputs(std::span<const Port> ports, const Ranges& symbols, const NamedTensors& given) {
+  std::vector<Tensor> out;
+  Bindings values;
+  const bool nameless = given.size() == 1 && ports.size() == 1 && given[0].first.empty();
+  for (const Port& p : ports) {
+    const auto it = std::ranges::find_if(given, [&](const auto& g) { return nameless || g.first == p.name; });
+    if (it == given.end()) {
+      std::string has;
+      for (const auto& g : given) has += (has.empty() ? "" : ", ") + g.first;
+      return fail({}, fmt::format("input '{}' is missing: the model takes {}", p.name, describe(ports)),
+                  given.empty() ? "give it with --input x.npz"
+                                : fmt::format("given were {}; in an .npz the names are the model's", has));
+    }
+    DLC_CHECK(check(p, it->second, values));
+    out.push_back(it->second);
+  }
+  for (const auto& [name, t] : given)
+    if (!nameless && std::ranges::none_of(ports, [&](const Port& p) { return p.name == name; }))
+      return fail({}, fmt::format("the model has no input '{}': it takes {}", name, describe(ports)));
+  for (const auto& [name, value] : values) {
+    const auto r = symbols.find(name);
+    if (r == symbols.end()) continue;
+    if (value < r->second.bounds.lo || value > r->second.bounds.hi)
+      return fail({}, fmt::format("dim {} is {}, the model takes {} to {}", name, value, r->second.bounds.lo,
+                                  r->second.bounds.hi));
+    if (value % r->second.divisible_by != 0)
+      return fail({},
+                  fmt::format("dim {} is {}, the model takes multiples of {}", name, value, r->second.divisible_by));
+  }
+  return out;
+}
+
+Result<std::vector<Tensor>> seeded_inputs(std::span<const Port> ports, const Ranges& symbols, const Bindings& dims,
+                                          uint64_t seed) {
+  Bindings values = dims;
+  for (const auto& [name, r] : symbols) {
+    const int64_t least = std::max<int64_t>(1, r.bounds.lo);
+    values.try_emplace(name, (least + r.divisible_by - 1) / r.divisible_by * r.divisible_by);
+  }
+  std::mt19937_64 random(seed);
+  std::vector<Tensor> out;
+  for (const Port& p : ports) {
+    std::vector<int64_t> shape;
+    for (const Expr& d : p.type.shape) {
+      const auto v = evaluate(d, values);
+      if (!v) return fail({}, fmt::format("dim {} of input '{}' is not known", to_string(d), p.name));
+      shape.push_back(*v);
+    }
+    DLC_TRY(Tensor t, Tensor::make(p.type.dtype, shape));
+    const bool is_float = p.type.dtype.is_float(), is_wide = p.type.dtype.bits > 8;
+    const int64_t lo = is_float || is_wide ? 0 : p.type.dtype.min_value();
+    const int64_t hi = is_float || is_wide ? 1 : p.type.dtype.max_value();
+    for (int64_t i = 0; i < t.elements(); ++i) {
+      if (is_float)
+        t.set_double(i, static_cast<double>(random() >> 11) * 0x1p-52 - 1);
+      else
+        t.set_int(i, lo + static_cast<int64_t>(random() % static_cast<uint64_t>(hi - lo + 1)));
+    }
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+}  // namespace dlc

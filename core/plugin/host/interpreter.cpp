@@ -1,0 +1,49 @@
+// The interpreter as a backend: its executable is the program's text.
+#include "dlc/plugin/compiled.h"
+
+namespace dlc {
+
+namespace {
+
+class InterpreterExecutable : public Executable {
+ public:
+  explicit InterpreterExecutable(Program p) : program_(std::move(p)) {}
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override { return run_program(program_, inputs); }
+
+ private:
+  Program program_;
+};
+
+class InterpreterDevice : public Device {
+ public:
+  Result<std::unique_ptr<Executable>> load(std::span<const std::byte> executable,
+                                           std::vector<std::pair<std::string, Tensor>> weights) override {
+    const std::string_view text(reinterpret_cast<const char*>(executable.data()), executable.size());
+    DLC_TRY(Program p, parse_program(text, "program"));
+    p.weights = std::move(weights);
+    return std::make_unique<InterpreterExecutable>(std::move(p));
+  }
+};
+
+class Interpreter : public Backend {
+ public:
+  std::string name() const override { return "interp"; }
+  Result<> emit(const EmitRequest& request, EmitResult& result) override {
+    result.put("executable", print(request.program));
+    return {};
+  }
+  std::vector<DeviceListing> list() override { return {{"interp:", true, ""}}; }
+  Result<std::unique_ptr<Device>> open(const std::string& uri) override {
+    if (uri != "interp:") return fail({}, "device " + uri + " takes no options", "--device interp:");
+    return std::make_unique<InterpreterDevice>();
+  }
+};
+
+}  // namespace
+
+Backend& interpreter_backend() {
+  static Interpreter backend;
+  return backend;
+}
+
+}  // namespace dlc

@@ -1,0 +1,129 @@
+// Which partition runs on which device, and the tensors between them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "dlc/plugin/compiled.h"
+
+namespace dlc {
+
+std::string_view scheme_of(std::string_view uri) { return uri.substr(0, uri.find(':')); }
+
+namespace {
+
+// What the user's choice and the machine mean for each partition.
+class Placement {
+ public:
+  Placement(PluginRegistry& plugins, const Session::Options& options) : plugins_(plugins), options_(options) {}
+
+  Result<> choose(const CompiledModel& m) {
+    DLC_TRY(native_, load_hardware("native"));
+    if (auto host = plugins_.for_hardware(native_.description))
+      host_ = *host;
+    else
+      host_ = &interpreter_backend();
+    if (options_.device.empty()) return {};
+    if (options_.device.find(':') == std::string::npos)
+      return fail({}, fmt::format("'{}' is not a device URI", options_.device),
+                  "interp:, cpu:, asic:func, ...; `dlc targets` lists them");
+    DLC_TRY(chosen_, plugins_.for_scheme(scheme_of(options_.device)));
+    const bool has_part =
+        std::ranges::any_of(m.partitions, [&](const CompiledPartition& p) { return p.device == chosen_->name(); });
+    if (!has_part && !is_general(chosen_))
+      return fail({},
+                  fmt::format("nothing in the model '{}' was compiled for {} (it is for {})", m.name, options_.device,
+                              m.hardware_name),
+                  "compile it with the --hw of that device");
+    return {};
+  }
+
+  Result<std::pair<Backend*, std::string>> of(const CompiledPartition& p) {
+    if (chosen_ != nullptr && (chosen_->name() == p.device || is_general(chosen_)))
+      return std::pair(chosen_, with_threads(chosen_, options_.device));
+    Backend* backend = host_;
+    if (p.device != "host") {
+      DLC_TRY(backend, plugins_.find(p.device));
+    }
+    std::string reasons;
+    for (const DeviceListing& d : backend->list()) {
+      if (d.available) return std::pair(backend, with_threads(backend, d.uri));
+      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", d.uri, d.why);
+    }
+    return fail({}, fmt::format("no device of plugin {} is available here ({})", backend->name(), reasons));
+  }
+
+  const Hardware& native() const { return native_; }
+
+ private:
+  // Can run any program: what host partitions are given to.
+  bool is_general(const Backend* b) const { return b == host_ || b == &interpreter_backend(); }
+  std::string with_threads(const Backend* b, const std::string& uri) const {
+    if (options_.threads <= 0 || b != host_ || b == &interpreter_backend()) return uri;
+    return fmt::format("{}{}threads={}", uri, uri.find('?') == std::string::npos ? "?" : "&", options_.threads);
+  }
+
+  PluginRegistry& plugins_;
+  const Session::Options& options_;
+  Hardware native_;
+  Backend* host_ = nullptr;
+  Backend* chosen_ = nullptr;
+};
+
+}  // namespace
+
+Result<Session> Session::open(const CompiledModel& model, PluginRegistry& plugins, const Options& options) {
+  Placement placement(plugins, options);
+  DLC_CHECK(placement.choose(model));
+  Session s;
+  s.model_ = &model;
+  for (const CompiledPartition& p : model.partitions) {
+    Part part;
+    part.compiled = &p;
+    DLC_TRY(const auto where, placement.of(p));
+    Backend* backend = where.first;
+    part.uri = where.second;
+    std::span<const std::byte> executable = p.executable;
+    if (backend->name() != p.device || executable.empty()) {
+      DLC_TRY(Program program, parse_program(p.program, "program"));
+      program.weights = p.weights;
+      DLC_TRY(part.own, compile_partition(backend->name(), backend, std::move(program), placement.native(), "{}"));
+      executable = part.own.executable;
+    }
+    DLC_TRY(part.device, backend->open(part.uri));
+    DLC_TRY(part.executable, part.device->load(executable, p.weights));
+    s.parts_.push_back(std::move(part));
+  }
+  return s;
+}
+
+Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
+  std::map<std::string, Tensor, std::less<>> values;
+  if (inputs.size() != model_->inputs.size())
+    return fail({}, fmt::format("{} inputs are given, the model has {}", inputs.size(), model_->inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) values[model_->inputs[i].name] = inputs[i];
+  for (Part& part : parts_) {
+    std::vector<Tensor> in;
+    for (const std::string& name : part.compiled->inputs) {
+      const auto it = values.find(name);
+      if (it == values.end())
+        return fail({}, fmt::format("partition on {} reads '{}', which nothing made", part.uri, name));
+      in.push_back(it->second);
+    }
+    DLC_TRY(auto out, part.executable->run(in));
+    if (out.size() != part.compiled->outputs.size())
+      return fail({}, fmt::format("partition on {} gave {} results, {} are expected", part.uri, out.size(),
+                                  part.compiled->outputs.size()));
+    for (size_t i = 0; i < out.size(); ++i) values[part.compiled->outputs[i]] = std::move(out[i]);
+  }
+  std::vector<Tensor> outputs;
+  for (const Port& p : model_->outputs) {
+    const auto it = values.find(p.name);
+    if (it == values.end()) return fail({}, fmt::format("output '{}' was not computed", p.name));
+    outputs.push_back(it->second);
+  }
+  return outputs;
+}
+
+}  // namespace dlc

@@ -1,0 +1,17 @@
+// A program as machine code: compiled once, weights packed once, run many times.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dlc/plugin/backend.h"
+#include "plugins/cpu/codegen/codegen.h"
+
+namespace dlc::cpu {
+
+// `program.weights` are used in place; their owner keeps them as long as the executable lives.
+Result<std::unique_ptr<Executable>> make_executable(Program program, const Target& target);
+
+}  // namespace dlc::cpu

@@ -1,0 +1,176 @@
+// The pipeline: import, passes, split into partitions, lowering, plugins.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "dlc/io/file.h"
+#include "tools/dlc/model.h"
+
+namespace dlc::cli {
+
+namespace {
+
+// --dump: every level after every step, numbered in order.
+class Dump {
+ public:
+  explicit Dump(std::string folder) : folder_(std::move(folder)) {}
+
+  Result<> start() {
+    if (folder_.empty()) return {};
+    std::error_code ec;
+    std::filesystem::create_directories(folder_, ec);
+    if (ec) return fail({folder_, 0, 0, {}}, "cannot make the folder: " + ec.message());
+    return {};
+  }
+  // The first failure is kept until done(): callbacks of passes have no way to fail.
+  void write(std::string_view step, std::string_view suffix, const std::string& text) {
+    if (folder_.empty() || !failure_.empty()) return;
+    if (auto ok = write_file(fmt::format("{}/{:02}_{}.{}", folder_, number_++, step, suffix), text); !ok)
+      failure_ = std::move(ok).error();
+  }
+  Result<> done() {
+    if (!failure_.empty()) return std::unexpected(std::move(failure_));
+    return {};
+  }
+  bool wanted() const { return !folder_.empty(); }
+
+ private:
+  std::string folder_;
+  int number_ = 0;
+  Error failure_;
+};
+
+Result<std::vector<PassTiming>> optimise(Graph& g, Dump& dump) {
+  if (dump.wanted()) dump.write("import", "dlcg", print(g));
+  const auto& pipeline = default_graph_pipeline();
+  Progress progress("passes", pipeline.size());
+  return run_passes(g, pipeline, [&](const std::string& pass, const Graph& after) {
+    progress.step(pass);
+    if (dump.wanted()) dump.write(pass, "dlcg", print(after));
+  });
+}
+
+std::vector<Port> graph_ports(const Graph& g, bool outputs) {
+  std::vector<Port> ports;
+  if (outputs) {
+    for (size_t i = 0; i < g.outputs.size(); ++i) ports.push_back({g.output_names[i], g.value(g.outputs[i]).type});
+  } else {
+    for (const ValueId v : g.inputs) ports.push_back({g.value(v).name, g.value(v).type});
+  }
+  return ports;
+}
+
+std::vector<Port> program_ports(const Program& p, BufferKind kind) {
+  std::vector<Port> ports;
+  for (const ProgramBuffer& b : p.buffers)
+    if (b.kind == kind) ports.push_back({b.external_name.empty() ? b.name : b.external_name, b.type});
+  return ports;
+}
+
+// A part of the model, and the plugin it is for ("host": compiled when loaded).
+struct Piece {
+  std::string device;
+  Backend* backend = nullptr;
+  Program program;
+};
+
+Result<std::vector<Piece>> split(const Source& source, const Hardware& hw, Context& cx) {
+  DLC_TRY(Backend * backend, cx.plugins().for_hardware(hw.description));
+  std::vector<Piece> pieces;
+  Program program;
+  if (source.program) {
+    program = *source.program;
+  } else {
+    DLC_TRY(program, lower_to_program(*source.graph));
+  }
+  pieces.push_back({backend->name(), backend, std::move(program)});
+  return pieces;
+}
+
+}  // namespace
+
+Result<Built> build(const ModelOptions& o, Context& cx) {
+  const Stopwatch all;
+  Built b;
+  Dump dump(o.dump);
+  DLC_CHECK(dump.start());
+  DLC_TRY(b.hardware, load_hardware(o.hw.empty() ? "native" : o.hw, cx.hw_options()));
+  DLC_TRY(Source source, read_source(o));
+  b.import_ms = all.ms();
+  if (source.compiled)
+    return fail({o.file, 0, 0, {}}, "is compiled already", "dlc run, dlc bench and dlc cosim take it as it is");
+  if (source.graph) {
+    b.model.inputs = graph_ports(*source.graph, false);
+    b.model.outputs = graph_ports(*source.graph, true);
+    b.model.symbols = source.graph->symbols;
+    DLC_TRY(b.passes, optimise(*source.graph, dump));
+  } else {
+    b.model.inputs = program_ports(*source.program, BufferKind::input);
+    b.model.outputs = program_ports(*source.program, BufferKind::output);
+    b.model.symbols = source.program->symbols;
+  }
+  b.model.name = source.name;
+  b.model.hardware_name = b.hardware.description.name;
+  b.model.arch_hash = hash_text(b.hardware.description.arch_hash);
+  b.model.hardware_text = b.hardware.text;
+  b.model.features = b.hardware.description.codegen.features;
+
+  Stopwatch step;
+  DLC_TRY(std::vector<Piece> pieces, split(source, b.hardware, cx));
+  b.passes.push_back({"lower", step.ms(), {{"partitions", static_cast<int64_t>(pieces.size())}}});
+  const Json options{{"format", o.format}, {"name", source.name}, {"listing", o.listing}};
+  Progress progress("partitions", pieces.size());
+  for (Piece& piece : pieces) {
+    step = Stopwatch();
+    dump.write(piece.device, "dlcp", dump.wanted() ? print(piece.program) : std::string());
+    const auto kernels = static_cast<int64_t>(piece.program.kernels.size());
+    EmitResult files;
+    DLC_TRY(CompiledPartition part, compile_partition(piece.device, piece.backend, std::move(piece.program), b.hardware,
+                                                      options.dump(), &files));
+    b.passes.push_back({"emit " + piece.device, step.ms(), {{"kernels", kernels}}});
+    b.model.partitions.push_back(std::move(part));
+    b.files.push_back(std::move(files));
+    progress.step(piece.device);
+  }
+  DLC_CHECK(dump.done());
+  b.graph = std::move(source.graph);
+  b.compile_ms = all.ms();
+  return b;
+}
+
+Result<Graph> optimised_graph(const ModelOptions& o) {
+  DLC_TRY(Source source, read_source(o));
+  if (!source.graph)
+    return fail({o.file, 0, 0, {}}, "is no graph any more: programs and artifacts are lowered already",
+                "give the .onnx file or graph text");
+  Dump dump(o.dump);
+  DLC_CHECK(dump.start());
+  DLC_CHECK(optimise(*source.graph, dump));
+  DLC_CHECK(dump.done());
+  return *std::move(source.graph);
+}
+
+Result<CompiledModel> load_or_build(const ModelOptions& o, Context& cx) {
+  DLC_TRY(const MappedFile file, map_file(o.file));
+  if (file.text().starts_with("DLCA")) {
+    DLC_TRY(CompiledModel model, CompiledModel::read(o.file));
+    if (o.hw.empty()) return model;
+    DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
+    if (hash_text(hw.arch_hash) != model.arch_hash)
+      return fail({o.file, 0, 0, {}},
+                  fmt::format("was compiled for {} with arch_hash {}; --hw={} is {} with {}", model.hardware_name,
+                              model.arch_hash, o.hw, hw.name, hash_text(hw.arch_hash)),
+                  "compile it again for this machine");
+    return model;
+  }
+  DLC_TRY(Built b, build(o, cx));
+  return std::move(b.model);
+}
+
+Result<Program> program_of(const CompiledPartition& p) {
+  DLC_TRY(Program program, parse_program(p.program, "program"));
+  program.weights = p.weights;
+  return program;
+}
+
+}  // namespace dlc::cli

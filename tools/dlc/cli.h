@@ -1,0 +1,81 @@
+// What the commands share: options that every one has, results as text or JSON, progress.
+//
+// A command is a function in its own file: it adds a subcommand with its options to the app and says what to do when
+// it is the one that was called.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "dlc/base/diag.h"
+#include "dlc/plugin/compiled.h"
+
+namespace dlc::cli {
+
+using Json = nlohmann::ordered_json;
+
+// Exit codes; the same for every command.
+inline constexpr int kOk = 0, kFailed = 1, kUsage = 2, kInternal = 3;
+
+class Context {
+ public:
+  bool json = false;
+  std::vector<std::string> plugin_paths;
+  std::function<Result<int>()> action;  // of the chosen command
+
+  PluginRegistry& plugins();
+  HwLoadOptions hw_options() const;
+  // The result: as JSON with --json, otherwise the text.
+  void print(const Json& result, const std::string& text) const;
+
+ private:
+  std::unique_ptr<PluginRegistry> plugins_;
+};
+
+// A subcommand with the options that all have.
+CLI::App* add_command(CLI::App& app, Context& cx, const std::string& name, const std::string& summary);
+
+// To stderr, with the next steps; with --json also to stdout as {"error": [...]}.
+void report(const Error& error, bool json);
+Json to_json(const Error& error);
+
+class Stopwatch {
+ public:
+  double ms() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Work in units, told on stderr once it has taken two seconds, and then once a second.
+class Progress {
+ public:
+  Progress(std::string what, size_t total) : what_(std::move(what)), total_(total) {}
+  void step(const std::string& unit);
+
+ private:
+  std::string what_;
+  size_t total_, done_ = 0;
+  Stopwatch watch_;
+  double next_ms_ = 2000;
+};
+
+void add_compile(CLI::App& app, Context& cx);
+void add_run(CLI::App& app, Context& cx);
+void add_bench(CLI::App& app, Context& cx);
+void add_compare(CLI::App& app, Context& cx);
+void add_explain(CLI::App& app, Context& cx);
+void add_cosim(CLI::App& app, Context& cx);
+void add_hw(CLI::App& app, Context& cx);
+void add_targets(CLI::App& app, Context& cx);
+void add_plugins(CLI::App& app, Context& cx);
+void add_opt(CLI::App& app, Context& cx);
+
+}  // namespace dlc::cli

@@ -1,0 +1,127 @@
+// dlc bench: how long a run takes, and each of its layers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tools/dlc/counters.h"
+#include "tools/dlc/model.h"
+
+namespace dlc::cli {
+
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string device;
+  std::vector<std::string> inputs;
+  int threads = 1, runs = 0, warmup = 3;
+  double seconds = 2;
+  uint64_t seed = 1;
+};
+
+double percentile(std::vector<double> v, double p) {
+  std::ranges::sort(v);
+  const double at = p * static_cast<double>(v.size() - 1);
+  const auto low = static_cast<size_t>(at);
+  const size_t high = std::min(low + 1, v.size() - 1);
+  return v[low] + (v[high] - v[low]) * (at - std::floor(at));
+}
+
+// The medians of every layer's milliseconds, in the order of the run.
+class Layers {
+ public:
+  void add(const Json& counters) {
+    if (!counters.contains("layers") || !counters["layers"].is_array()) return;
+    size_t i = 0;
+    for (const auto& layer : counters["layers"]) {
+      if (!layer.contains("ms")) continue;
+      if (i == ms_.size()) {
+        ms_.emplace_back();
+        layers_.push_back(layer);
+      }
+      ms_[i++].push_back(layer["ms"].get<double>());
+    }
+  }
+  Json medians() const {
+    Json list = Json::array();
+    for (size_t i = 0; i < ms_.size(); ++i) {
+      list.push_back(layers_[i]);
+      list.back()["ms"] = percentile(ms_[i], 0.5);
+    }
+    return list;
+  }
+
+ private:
+  std::vector<std::vector<double>> ms_;
+  std::vector<Json> layers_;
+};
+
+Result<int> bench(Options& o, Context& cx) {
+  const Stopwatch loading;
+  DLC_TRY(const CompiledModel model, load_or_build(o.model, cx));
+  DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = o.device, .threads = o.threads}));
+  const double load_ms = loading.ms();
+  DLC_TRY(const Bindings dims, dim_values(o.model));
+  std::vector<Tensor> inputs;
+  if (o.inputs.empty()) {
+    DLC_TRY(inputs, seeded_inputs(model.inputs, model.symbols, dims, o.seed));
+  } else {
+    DLC_TRY(const NamedTensors given, read_inputs(o.inputs));
+    DLC_TRY(inputs, bind_inputs(model.inputs, model.symbols, given));
+  }
+  for (int i = 0; i < o.warmup; ++i) DLC_CHECK(session.run(inputs));
+  std::vector<double> times;
+  Layers layers;
+  const Stopwatch all;
+  Progress progress("runs", static_cast<size_t>(std::max(o.runs, 1)));
+  const auto wanted = [&] {
+    if (o.runs > 0) return times.size() < static_cast<size_t>(o.runs);
+    return times.size() < 10 || (all.ms() < o.seconds * 1000 && times.size() < 100'000);
+  };
+  while (wanted()) {
+    const Stopwatch watch;
+    DLC_CHECK(session.run(inputs));
+    times.push_back(watch.ms());
+    Json counters;
+    add_counters(session, counters);
+    layers.add(counters);
+    if (o.runs > 0) progress.step(fmt::format("{:.2f} ms", times.back()));
+  }
+  Json result{{"model", o.model.file},
+              {"device", session.device(0)},
+              {"threads", o.threads},
+              {"load_ms", load_ms},
+              {"runs", times.size()},
+              {"p50_ms", percentile(times, 0.5)},
+              {"p99_ms", percentile(times, 0.99)},
+              {"min_ms", std::ranges::min(times)},
+              {"mean_ms", std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size())},
+              {"layers", layers.medians()}};
+  std::string text = fmt::format("{} on {}: p50 {:.3f} ms, p99 {:.3f} ms, {} runs\n", o.model.file, session.device(0),
+                                 result["p50_ms"].get<double>(), result["p99_ms"].get<double>(), times.size());
+  for (const auto& layer : result["layers"])
+    text += fmt::format("  {:>10.4f} ms  {}\n", layer["ms"].get<double>(), layer["name"].get<std::string>());
+  cx.print(result, text);
+  return kOk;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Context& cx) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = add_command(app, cx, "bench", "Measure a model on a device");
+  add_model_options(*sub, o->model);
+  sub->add_option("--device", o->device, "The device; by default the one the model is compiled for");
+  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given");
+  sub->add_option("--threads", o->threads, "Threads of the host's code")->check(CLI::Range(1, 1024));
+  sub->add_option("--runs", o->runs, "How many runs are measured; 0: as many as fit --seconds, at least 10")
+      ->check(CLI::Range(0, 1'000'000));
+  sub->add_option("--seconds", o->seconds, "How long to measure")->capture_default_str();
+  sub->add_option("--warmup", o->warmup, "Runs before measuring")->check(CLI::Range(0, 10'000));
+  sub->add_option("--seed", o->seed, "Of the inputs");
+  sub->callback([o, &cx] { cx.action = [o, &cx] { return bench(*o, cx); }; });
+}
+
+}  // namespace dlc::cli

@@ -1,0 +1,95 @@
+// dlc explain: where every node runs, which rule decided, and why not elsewhere.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tools/dlc/model.h"
+
+namespace dlc::cli {
+
+namespace {
+
+struct Explained {
+  std::string node, device, kernel, how, rule, why;
+  int line = 0;
+};
+
+// The description's rule for an op, if there is one with a reason.
+const HwOpRule* rule_of(const HwDescription& hw, const std::string& op) {
+  for (const HwOpRule& r : hw.ops)
+    if (std::ranges::count(r.ops, op) > 0 || std::ranges::count(r.ops, std::string("*")) > 0) return &r;
+  return nullptr;
+}
+
+// What the plugin's report says of each kernel by name: {"kernels": [{"name", "notes": [...]}]}.
+std::map<std::string, std::string> notes_of(const CompiledPartition& p) {
+  std::map<std::string, std::string> out;
+  const Json report = Json::parse(p.report, nullptr, false);
+  if (!report.is_object() || !report.contains("kernels")) return out;
+  for (const Json& k : report["kernels"]) {
+    std::string notes;
+    for (const Json& n : k.value("notes", Json::array()))
+      if (n.is_string()) notes += (notes.empty() ? "" : "; ") + n.get<std::string>();
+    out[k.value("name", "")] = notes;
+  }
+  return out;
+}
+
+Result<int> explain(ModelOptions& o, Context& cx) {
+  DLC_TRY(const Built b, build(o, cx));
+  std::map<std::string, std::string> op_of;  // the model's node -> the op it became
+  if (b.graph)
+    for (const NodeId n : b.graph->order())
+      for (const std::string& l : b.graph->node(n).locations) op_of.emplace(l, b.graph->node(n).op);
+  std::vector<Explained> all;
+  for (const CompiledPartition& part : b.model.partitions) {
+    DLC_TRY(const Program program, program_of(part));
+    const auto notes = notes_of(part);
+    for (const Call& call : program.calls) {
+      const std::string& kernel = program.kernels[static_cast<size_t>(call.kernel)].name;
+      const auto note = notes.find(kernel);
+      for (const std::string& node : call.locations) {
+        Explained e{node, part.device, kernel, note != notes.end() ? note->second : "", "", "", 0};
+        const auto op = op_of.find(node);
+        if (const HwOpRule* r = op != op_of.end() ? rule_of(b.hardware.description, op->second) : nullptr) {
+          e.rule = "ops: " + op->second + (r->place.empty() ? "" : " on " + r->place) +
+                   (r->unit.empty() ? "" : " by " + r->unit);
+          e.why = r->why;
+          e.line = r->loc.line;
+        }
+        all.push_back(std::move(e));
+      }
+    }
+  }
+  Json nodes = Json::array();
+  std::string text;
+  for (const Explained& e : all) {
+    const auto op = op_of.find(e.node);
+    nodes.push_back({{"node", e.node},
+                     {"op", op != op_of.end() ? op->second : ""},
+                     {"device", e.device},
+                     {"kernel", e.kernel},
+                     {"how", e.how},
+                     {"rule", e.rule},
+                     {"why", e.why},
+                     {"line", e.line}});
+    text += fmt::format("{:<40} {:<14} {:<6} {}", e.node, op != op_of.end() ? op->second : "", e.device, e.kernel);
+    if (!e.how.empty()) text += ": " + e.how;
+    if (!e.why.empty()) text += fmt::format(" ({}, {}:{})", e.why, b.hardware.file, e.line);
+    text += "\n";
+  }
+  cx.print({{"model", o.file}, {"hardware", b.model.hardware_name}, {"nodes", nodes}}, text);
+  return kOk;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Context& cx) {
+  auto o = std::make_shared<ModelOptions>();
+  CLI::App* sub = add_command(app, cx, "explain", "Say where every node runs, and why");
+  add_model_options(*sub, *o);
+  sub->callback([o, &cx] { cx.action = [o, &cx] { return explain(*o, cx); }; });
+}
+
+}  // namespace dlc::cli

@@ -1,0 +1,90 @@
+// dlc hw check | explain | emit: hardware descriptions.
+#include <fmt/format.h>
+
+#include "dlc/hw/emit.h"
+#include "dlc/hw/load.h"
+#include "dlc/io/file.h"
+#include "tools/dlc/cli.h"
+
+namespace dlc::cli {
+
+namespace {
+
+constexpr uint64_t kLawSeed = 1;
+constexpr int kLawSamples = 1000;
+
+struct Options {
+  std::string hw, as = "manual", output;
+};
+
+Result<int> check(const Options& o, Context& cx) {
+  DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
+  DLC_CHECK(check_laws(hw, kLawSeed, kLawSamples));
+  const Json result{{"file", hw.file},
+                    {"name", hw.name},
+                    {"family", hw.family},
+                    {"plugin", hw.plugin},
+                    {"arch_hash", hash_text(hw.arch_hash)},
+                    {"full_hash", hash_text(hw.full_hash)},
+                    {"instructions", hw.isa.insns.size()},
+                    {"state", hw.state.size()},
+                    {"memories", hw.memories.size()},
+                    {"units", hw.units.size()},
+                    {"defs", hw.defs.size()},
+                    {"ok", true}};
+  cx.print(result, fmt::format("{}: {} is right: {} instructions, {} memories, {} units, {} defs, arch_hash {}\n",
+                               hw.file, hw.name, hw.isa.insns.size(), hw.state.size() + hw.memories.size(),
+                               hw.units.size(), hw.defs.size(), hash_text(hw.arch_hash)));
+  return kOk;
+}
+
+Result<int> explain(const Options& o, Context& cx) {
+  DLC_TRY(const Hardware h, load_hardware(o.hw, cx.hw_options()));
+  // A machine with instructions has a manual; of the others the description itself says most.
+  const bool has_isa = h.description.isa.word_bits > 0;
+  const std::string text = has_isa ? emit_manual(h.description) : h.text;
+  cx.print({{"file", h.file},
+            {"name", h.description.name},
+            {"arch_hash", hash_text(h.description.arch_hash)},
+            {"features", h.description.codegen.features},
+            {"text", text}},
+           text);
+  return kOk;
+}
+
+Result<int> emit(const Options& o, Context& cx) {
+  DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
+  const std::string text = o.as == "sv"    ? emit_systemverilog(hw)
+                           : o.as == "c"   ? emit_c_header(hw)
+                           : o.as == "cpp" ? emit_cpp_header(hw)
+                                           : emit_manual(hw);
+  if (!o.output.empty()) {
+    DLC_CHECK(write_file(o.output, text));
+    cx.print({{"file", hw.file}, {"as", o.as}, {"output", o.output}}, fmt::format("{}\n", o.output));
+    return kOk;
+  }
+  cx.print({{"file", hw.file}, {"as", o.as}, {"text", text}}, text);
+  return kOk;
+}
+
+}  // namespace
+
+void add_hw(CLI::App& app, Context& cx) {
+  CLI::App* hw = app.add_subcommand("hw", "Hardware descriptions: check, explain, emit");
+  hw->require_subcommand(1);
+  const auto add = [&](const char* name, const char* summary, Result<int> (*f)(const Options&, Context&)) {
+    auto o = std::make_shared<Options>();
+    CLI::App* sub = hw->add_subcommand(name, summary);
+    sub->add_flag("--json", cx.json, "Print the result as JSON");
+    sub->add_option("description", o->hw, "A file, a name, or native; with params: asic.yaml,R=8")->required();
+    sub->callback([o, &cx, f] { cx.action = [o, &cx, f] { return f(*o, cx); }; });
+    return std::pair(sub, o);
+  };
+  add("check", "Say whether a description is right: text, references, examples, laws", check);
+  add("explain", "Print the manual of a machine", explain);
+  auto [sub, o] = add("emit", "Write what is derived from a description", emit);
+  sub->add_option("--as", o->as, "sv, c, cpp or manual")->check(CLI::IsMember({"sv", "c", "cpp", "manual"}));
+  sub->add_option("-o,--output", o->output, "The file to write");
+}
+
+}  // namespace dlc::cli

@@ -1,0 +1,14 @@
+// What devices counted, as the top-level keys of a result.
+#pragma once
+
+#include "dlc/plugin/compiled.h"
+#include "tools/dlc/cli.h"
+
+namespace dlc::cli {
+
+// Puts into `result`: partitions[] with each one's URI and counters; and from all of them together the sums of cycles,
+// macs and sim_seconds, mac_utilization weighted by cycles, layers[] one after the other, and what only one of them
+// has.
+void add_counters(Session& s, Json& result);
+
+}  // namespace dlc::cli

@@ -1,0 +1,56 @@
+// dlc: the one program. `dlc --hw=native model.onnx -o model.dlca` compiles; the other verbs are its subcommands.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "tools/dlc/cli.h"
+
+namespace {
+
+using namespace dlc;
+
+// The first word that names a command goes to the front; without one the command is `compile`.
+std::vector<std::string> with_verb(int argc, char** argv, const std::vector<std::string>& commands) {
+  std::vector<std::string> args(argv + 1, argv + argc);
+  const auto word = std::ranges::find_if(args, [](const std::string& a) { return !a.starts_with("-"); });
+  if (word != args.end() && std::ranges::count(commands, *word) > 0) {
+    std::rotate(args.begin(), word, word + 1);
+  } else {
+    const bool asks = args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "--version";
+    if (!asks) args.insert(args.begin(), "compile");
+  }
+  std::ranges::reverse(args);  // as CLI11 wants them
+  return args;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cli::Context cx;
+  CLI::App app("dlc: compiles deep-learning models, runs them, and says what it did", "dlc");
+  app.set_version_flag("--version", DLC_VERSION);
+  app.require_subcommand(1);
+  app.footer("Without a command: compile.  dlc --hw=native model.onnx -o model.dlca\ndocs/cli.md has every option.");
+  for (const auto add : {cli::add_compile, cli::add_run, cli::add_bench, cli::add_compare, cli::add_explain,
+                         cli::add_cosim, cli::add_hw, cli::add_targets, cli::add_plugins, cli::add_opt})
+    add(app, cx);
+  std::vector<std::string> commands;
+  for (const CLI::App* sub : app.get_subcommands({})) commands.push_back(sub->get_name());
+  try {
+    app.parse(with_verb(argc, argv, commands));
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? cli::kOk : cli::kUsage;
+  }
+  try {
+    const Result<int> done = cx.action();
+    if (done) return *done;
+    cli::report(done.error(), cx.json);
+    const bool internal = done.error().message().starts_with("internal error");
+    return internal ? cli::kInternal : cli::kFailed;
+  } catch (const std::exception& e) {
+    cli::report(Error({}, fmt::format("internal error: {}", e.what()), "please report it with the command line"),
+                cx.json);
+  }
+  return cli::kInternal;
+}

@@ -1,0 +1,60 @@
+// From a model in any of its forms to a compiled one.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dlc/passes/pass.h"
+#include "dlc/plugin/compiled.h"
+#include "tools/dlc/cli.h"
+
+namespace dlc::cli {
+
+struct ModelOptions {
+  std::string file;
+  std::string hw;                 // empty: native
+  std::vector<std::string> dims;  // N=1, S=1..512
+  std::string weights;            // .npz, for graph and program text
+  std::string dump;               // folder
+  std::string format = "dlca";    // dlca, so, o, a
+  std::string listing;            // asm, llvm: asked of the plugin
+};
+void add_model_options(CLI::App& sub, ModelOptions& o);
+
+// What a file holds: exactly one of the three.
+struct Source {
+  std::string name;  // the file's, without folder and suffix
+  std::optional<Graph> graph;
+  std::optional<Program> program;
+  std::optional<CompiledModel> compiled;
+};
+Result<Source> read_source(const ModelOptions& o);
+Result<Bindings> dim_values(const ModelOptions& o);  // those that are one value
+
+struct Built {
+  Hardware hardware;
+  std::optional<Graph> graph;  // after the passes; empty when the source was a program
+  CompiledModel model;
+  std::vector<EmitResult> files;  // of each partition
+  std::vector<PassTiming> passes;
+  double import_ms = 0, compile_ms = 0;  // compile: all of it, import too
+};
+
+// Imports, optimises, splits, compiles.
+Result<Built> build(const ModelOptions& o, Context& cx);
+// The optimised graph alone.
+Result<Graph> optimised_graph(const ModelOptions& o);
+// An artifact as it is, anything else built.
+Result<CompiledModel> load_or_build(const ModelOptions& o, Context& cx);
+
+// Where each partition of a model would be lowered to: its program, ready for a backend.
+Result<Program> program_of(const CompiledPartition& p);
+
+// .npz, .npy, .pb, or NAME=FILE for the last two.
+Result<NamedTensors> read_inputs(const std::vector<std::string>& files);
+Json ports_json(const std::vector<Port>& ports);
+Json shape_json(const Tensor& t);
+
+}  // namespace dlc::cli
