@@ -202,7 +202,8 @@ Result<std::vector<Operand>> Graph::operands(NodeId n) const {
 Result<std::shared_ptr<const Kernel>> Graph::shared_kernel(const Node& n) const {
   DLC_TRY(const Record* record, record_of(*this, n));
   DLC_TRY(auto operands, operands_of(*this, *record, n));
-  const auto key = detail::instantiation_key(n.op, operands, n.attrs, symbols);
+  auto key = detail::instantiation_key(n.op, operands, n.attrs, symbols);
+  if (key) *key += std::to_string(reinterpret_cast<uintptr_t>(records.get()));  // the same name may mean another op
   if (key)
     if (auto known = cache_->find(*key)) return known;
   DLC_TRY(auto kernel, record_set().instantiate(*record, operands, n.attrs, symbols, location(n)));

@@ -123,6 +123,7 @@ class Folder {
       return {};
     }
     Graph one;
+    one.records = g_.records;
     std::vector<ValueId> inputs;
     for (ValueId v : node.inputs)
       inputs.push_back(v == kNoValue ? kNoValue : one.add_constant(g_.value(v).name, *g_.value(v).constant));

@@ -85,3 +85,31 @@ TEST_CASE("folding stops at its budget", "[passes]") {
   CHECK(folded(1 << 20, 1000) == "tile ");
   CHECK(folded(1 << 20, 4096) == "matmul ");  // spent on the first
 }
+
+TEST_CASE("passes keep to the record set of the graph", "[passes]") {
+  const auto records = [](const std::string& body) {
+    REQUIRE_OK(RecordSet set, RecordSet::parse("op recipe(X[i...]) -> Y[i...] { Y[i...] = " + body + " }", "test.ops",
+                                               &RecordSet::builtin()));
+    return std::make_shared<const RecordSet>(std::move(set));
+  };
+  Graph g;
+  g.records = records("X[i...] + 1");
+  const float values[] = {1, 2};
+  REQUIRE_OK(Tensor c, Tensor::from<float>(kF32, {2}, values));
+  REQUIRE_OK(NodeId n, g.add_node("recipe", {g.add_constant("c", c)}, {}, {}, "y"));
+  g.outputs = g.node(n).outputs;
+  g.output_names = {"y"};
+  Graph h = g;
+  h.records = records("X[i...] * 3");
+  const auto folded = [](Graph graph) {
+    REQUIRE_OK(auto timings, run_passes(graph, {"fold"}));
+    REQUIRE(graph.order().empty());
+    const auto& y = graph.value(graph.outputs[0]).constant;
+    return std::vector{y->get_double(0), y->get_double(1)};
+  };
+  CHECK(folded(g) == std::vector<double>{2, 3});
+  CHECK(folded(h) == std::vector<double>{3, 6});
+  REQUIRE_OK(Kernel one, g.kernel(n));
+  REQUIRE_OK(Kernel other, h.kernel(n));
+  CHECK(print(one) != print(other));
+}
