@@ -84,16 +84,18 @@ class Assignment {
     const auto& shape = buffer.type.shape;
     if (buffer.kind != BufferKind::temp || aliased_[static_cast<size_t>(b)] || shape.size() < 3) return;
     const auto channels = shape[kChannel].constant();
-    if (!channels || *channels % o_.block != 0) return;
+    if (!channels) return;
     Blocked layout;
     layout.channel = kChannel;
-    layout.block = o_.block;
+    // Half a vector is better than none: a multiple of 8 channels gets blocks of 8.
+    layout.block = *channels % o_.block == 0 ? o_.block : o_.block / 2;
+    if (layout.block < 2 || *channels % layout.block != 0) return;
     layout.lo.assign(shape.size(), 0);
     layout.hi.assign(shape.size(), 0);
     int writers = 0;
     bool worth = false;
     for (const Use& u : uses) {
-      const auto demand = detail::demand_on(kernel(u.call), u.tensor, kChannel, o_.block, p_.symbols);
+      const auto demand = detail::demand_on(kernel(u.call), u.tensor, kChannel, layout.block, p_.symbols);
       if (!demand.can_split) return;
       for (size_t d = 0; d < shape.size(); ++d) {
         layout.lo[d] = std::max(layout.lo[d], demand.lo[d]);
@@ -128,11 +130,12 @@ class Assignment {
       if (buffer.kind != BufferKind::constant || buffer.alias || aliased_[static_cast<size_t>(b)]) continue;
       if (uses_[static_cast<size_t>(b)].size() != 1 || buffer.type.shape.size() < 3) continue;
       if (!is_depthwise(k, static_cast<int>(t))) continue;
-      const auto demand = detail::demand_on(k, static_cast<int>(t), 0, o_.block, p_.symbols);
-      if (!demand.can_split) continue;
       Blocked layout;
       layout.channel = 0;
-      layout.block = o_.block;
+      const auto channels = buffer.type.shape[0].constant();
+      layout.block = channels && *channels % o_.block == 0 ? o_.block : o_.block / 2;
+      if (layout.block < 2 || !detail::demand_on(k, static_cast<int>(t), 0, layout.block, p_.symbols).can_split)
+        continue;
       layout.lo.assign(buffer.type.shape.size(), 0);
       layout.hi = layout.lo;
       constants_.emplace(b, std::move(layout));

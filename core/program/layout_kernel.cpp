@@ -82,13 +82,14 @@ class Accesses {
 
 class Rewriter {
  public:
-  Rewriter(Kernel& k, const std::map<int, Blocked>& layouts, const Ranges& symbols)
-      : k_(k), layouts_(layouts), symbols_(symbols) {
+  Rewriter(Kernel& k, std::map<int, Blocked> layouts, const Ranges& symbols)
+      : k_(k), layouts_(std::move(layouts)), symbols_(symbols) {
     for (const auto& t : k.tensors) shapes_.push_back(t.shape);
   }
 
   Result<> run() {
-    find_splits();
+    do find_splits();
+    while (block_temps());
     for (const auto& [t, layout] : layouts_) {
       auto& tensor = k_.tensors[static_cast<size_t>(t)];
       tensor.shape = physical_shape(tensor.shape, layout);
@@ -112,13 +113,48 @@ class Rewriter {
           });
   }
 
-  // loops with the split ones in two: the block's number in its place, its inside at the end.
+  // A temporary that is written or read along a split loop gets blocks too, so that accumulators have the form of the
+  // result they become. True when one was added.
+  bool block_temps() {
+    bool added = false;
+    for (size_t t = 0; t < k_.tensors.size(); ++t) {
+      const auto& tensor = k_.tensors[t];
+      if (tensor.role != Role::temp || tensor.view || layouts_.contains(static_cast<int>(t))) continue;
+      for (size_t d = 0; d < tensor.shape.size(); ++d) {
+        int64_t block = 0;
+        Accesses::of(k_, static_cast<int>(t),
+                     [&](const std::vector<Val>& indices, const std::vector<Loop>&, const Val&, bool) {
+                       const auto e = val::as_expr(indices[d]);
+                       if (!e) return;
+                       for (const auto& [var, b] : splits_)
+                         if (e->mentions(var)) block = b;
+                     });
+        if (block == 0 || !demand_on(k_, static_cast<int>(t), d, block, symbols_).can_split) continue;
+        Blocked layout;
+        layout.channel = d;
+        layout.block = block;
+        layout.lo.assign(tensor.shape.size(), 0);
+        layout.hi = layout.lo;
+        layouts_.emplace(static_cast<int>(t), std::move(layout));
+        added = true;
+        break;
+      }
+    }
+    return added;
+  }
+
+  // loops with the split ones in two: the block's number in its place, its inside at the end. Loops of one point go:
+  // they would only hide what kind of computation it is.
   std::vector<Loop> split(const std::vector<Loop>& loops, Names& names) {
     std::vector<Loop> out;
     std::vector<Loop> inside;
     for (const Loop& l : loops) {
       const auto s = splits_.find(l.var);
       const auto extent = l.extent.constant();
+      if (extent == 1) {
+        names.insert_or_assign(l.var, Expr(0));
+        continue;
+      }
       if (s == splits_.end() || !extent || *extent % s->second != 0) {
         names.erase(l.var);
         out.push_back(l);
@@ -126,9 +162,10 @@ class Rewriter {
       }
       const std::string number = l.var + "_1";
       const std::string within = l.var + "_0";
-      out.push_back({number, Expr(*extent / s->second)});
+      const bool one_block = *extent == s->second;
+      if (!one_block) out.push_back({number, Expr(*extent / s->second)});
       inside.push_back({within, Expr(s->second)});
-      names.insert_or_assign(l.var, Expr::symbol(number) * s->second + Expr::symbol(within));
+      names.insert_or_assign(l.var, (one_block ? Expr(0) : Expr::symbol(number) * s->second) + Expr::symbol(within));
     }
     out.insert(out.end(), inside.begin(), inside.end());
     return out;
@@ -173,6 +210,7 @@ class Rewriter {
       Ranges inside = ranges;
       add_loop_ranges(loops, inside);
       Val body = value(v->args[0], inner, inside);
+      if (loops.empty()) return val::cast(v->to, std::move(body));
       return val::reduce(v->reduce_op(), v->to, std::move(loops), std::move(body));
     }
     if (v->kind == ValKind::orelse && v->args[0]->kind == ValKind::read)
@@ -265,7 +303,7 @@ class Rewriter {
   }
 
   Kernel& k_;
-  const std::map<int, Blocked>& layouts_;
+  std::map<int, Blocked> layouts_;
   const Ranges& symbols_;
   std::vector<std::vector<Expr>> shapes_;  // before
   std::map<std::string, int64_t, std::less<>> splits_;

@@ -17,7 +17,7 @@
 namespace dlc {
 
 struct LayoutOptions {
-  int64_t block = 16;  // elements of one vector
+  int64_t block = 16;  // elements of one vector; half of it where only that divides the channels
 };
 
 // Rewrites p: buffer types, kernels, constants, memory plan. The same function of the inputs. Returns how many buffers
