@@ -53,6 +53,18 @@ TEST_CASE("one program through both ports") {
   CHECK(run_on(**rtl, hw, *words) == run_on(**sim, hw, *words));
 }
 
+TEST_CASE("two devices at once, closed in the order they were opened") {
+  const HwDescription& hw = description(8);
+  const auto words = encode_program(hw, *assemble(hw, kProgram));
+  auto first = RtlPort::open(library("nx16_8x8.so"), {.seed = 1, .memory_bytes = 0x40000});
+  auto second = RtlPort::open(library("nx16_8x8.so"), {.seed = 2, .memory_bytes = 0x40000});
+  REQUIRE((first.has_value() && second.has_value()));
+  const auto memory = run_on(**first, hw, *words);
+  CHECK(run_on(**second, hw, *words) == memory);
+  first->reset();
+  second->reset();
+}
+
 TEST_CASE("the model of a description is found by its hash") {
   for (int size : {8, 16}) {
     const HwDescription& hw = description(size);

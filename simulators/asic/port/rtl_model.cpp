@@ -3,6 +3,8 @@
 // A cycle: inputs change while the clock is low, the model settles, handshakes are sampled, the clock rises.
 #include <verilated.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -56,12 +58,28 @@ struct dlc_rtl {
     reset();
   }
   ~dlc_rtl() {
+    enter();
     top->final();
+    top.reset();
     failure = nullptr;
+    Verilated::threadContextp(nullptr);
+#if VM_COVERAGE
+    if (const char* folder = std::getenv("DLC_RTL_COVERAGE")) {  // one file for each device that lived
+      static std::atomic<int> count = 0;
+      context.coveragep()->write((std::string(folder) + "/" + std::to_string(count++) + ".dat").c_str());
+    }
+#endif
+  }
+
+  // Several models may live in one thread: Verilator's current context and the place for failures are this one's while
+  // a call is in it.
+  void enter() {
+    failure = &error;
+    Verilated::threadContextp(&context);
   }
 
   int reset() {
-    failure = &error;
+    enter();
     top->rst_n = 0;
     top->psel = top->penable = top->pwrite = 0;
     memory.reset();
@@ -146,7 +164,7 @@ struct dlc_rtl {
 namespace {
 // APB: a set-up cycle, then the access.
 int access(dlc_rtl* d, uint32_t offset, bool write, uint32_t value) {
-  failure = &d->error;
+  d->enter();
   d->top->psel = 1;
   d->top->pwrite = write;
   d->top->paddr = offset & 0xfff;
@@ -184,7 +202,7 @@ int mem_wr(dlc_rtl* d, uint64_t address, const void* data, uint64_t bytes) {
   return 0;
 }
 int run(dlc_rtl* d, uint64_t max_cycles, int* irq) {
-  failure = &d->error;
+  d->enter();
   for (uint64_t i = 0; i < max_cycles && !d->top->irq && d->error.empty(); ++i) d->step();
   *irq = d->top->irq;
   return d->status();
@@ -208,19 +226,20 @@ void observe(dlc_rtl* d, void (*event)(void*, const dlc_rtl_event*), void* conte
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const dlc_rtl_table* dlc_rtl_v1(void) {
-  static const dlc_rtl_table table = {sizeof(dlc_rtl_table),
-                                      nx_cfg::ARCH_HASH,
-                                      [](const dlc_rtl_config* c) { return new dlc_rtl(*c); },
-                                      [](dlc_rtl* d) { delete d; },
-                                      rd32,
-                                      wr32,
-                                      mem_rd,
-                                      mem_wr,
-                                      run,
-                                      [](dlc_rtl* d) { return d->reset(); },
-                                      [](const dlc_rtl* d) { return d->cycle; },
-                                      [](const dlc_rtl* d) { return (d->error.empty() ? d->refused : d->error).c_str(); },
-                                      observe,
-                                      trace};
+  static const dlc_rtl_table table = {
+      sizeof(dlc_rtl_table),
+      nx_cfg::ARCH_HASH,
+      [](const dlc_rtl_config* c) { return new dlc_rtl(*c); },
+      [](dlc_rtl* d) { delete d; },
+      rd32,
+      wr32,
+      mem_rd,
+      mem_wr,
+      run,
+      [](dlc_rtl* d) { return d->reset(); },
+      [](const dlc_rtl* d) { return d->cycle; },
+      [](const dlc_rtl* d) { return (d->error.empty() ? d->refused : d->error).c_str(); },
+      observe,
+      trace};
   return &table;
 }
