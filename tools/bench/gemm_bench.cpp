@@ -1,16 +1,20 @@
-// bench_gemm: the contraction skeleton against the machine's multiply-add peak, as JSON.
+// bench_gemm: the contraction skeleton against the machine's multiply-add peak, as JSON. With --kernel, any kernel's
+// text without symbols instead of the built-in cases.
 //
-//   bench_gemm [--filter=TEXT] [--target=host|avx512|avx2] [--tile=VECTORS,ROWS,COLS] [--unroll=N] [--block=KIB]
+//   bench_gemm [--filter=TEXT] [--kernel=FILE] [--target=host|avx512|avx2] [--tile=VECTORS,ROWS,COLS] [--unroll=N]
+//   [--block=KIB]
 //   [--no-prefetch] [--assembly]
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "dlc/interp/interp.h"
+#include "dlc/kernel/access.h"
 #include "peak.h"
 #include "plugins/cpu/codegen/contraction.h"
 
@@ -48,6 +52,15 @@ Result<Case> conv(int64_t ic, int64_t oc, int64_t h, int64_t k, int64_t stride, 
   return Case{fmt::format("conv{0}x{0} {1}x{2}x{2} to {3}{4}", k, ic, h, oc,
                           stride > 1 ? fmt::format(" stride {}", stride) : ""),
               std::move(kernel), 2.0 * static_cast<double>(ic * oc * k * k * oh * oh)};
+}
+
+Result<Case> from_file(const std::string& path) {
+  std::ifstream in(path);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  DLC_TRY(Kernel kernel, parse_kernel(text, path));
+  const auto operations = flops(kernel).constant();
+  if (!operations) return fail({path, 0, 0, {}}, "the kernel has symbols, so its work is not known");
+  return Case{kernel.name, std::move(kernel), static_cast<double>(*operations)};
 }
 
 int64_t bytes_of(const KernelTensor& t) {
@@ -117,7 +130,7 @@ Result<std::string> run(const Case& c, const cpu::Target& target, const cpu::Con
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string filter;
+  std::string filter, file;
   bool assembly = false;
   cpu::Target target = cpu::Target::host();
   cpu::ContractionTile tile;
@@ -125,6 +138,8 @@ int main(int argc, char** argv) {
     const std::string a = argv[i];
     if (a.starts_with("--filter="))
       filter = a.substr(9);
+    else if (a.starts_with("--kernel="))
+      file = a.substr(9);
     else if (a == "--assembly")
       assembly = true;
     else if (a == "--target=avx2")
@@ -141,14 +156,16 @@ int main(int argc, char** argv) {
       tile.unroll = std::stoll(a.substr(9));
     else if (!(a.starts_with("--tile=") &&
                std::sscanf(a.c_str() + 7, "%d,%ld,%ld", &tile.vectors, &tile.rows, &tile.cols) == 3)) {
-      std::fprintf(stderr,
-                   "usage: bench_gemm [--filter=TEXT] [--target=host|avx512|avx2] [--tile=VECTORS,ROWS,COLS] "
-                   "[--unroll=N] [--block=KIB] [--no-prefetch] [--assembly]\n");
+      std::fprintf(
+          stderr,
+          "usage: bench_gemm [--filter=TEXT] [--kernel=FILE] [--target=host|avx512|avx2] [--tile=VECTORS,ROWS,COLS] "
+          "[--unroll=N] [--block=KIB] [--no-prefetch] [--assembly]\n");
       return 2;
     }
   }
   const int64_t b = target.vector_bytes / 4;
   std::vector<Result<Case>> cases;
+  if (!file.empty()) cases.push_back(from_file(file));
   for (auto [m, n, k] : {std::tuple{512, 512, 512},
                          {1024, 1024, 1024},
                          {128, 3072, 768},
@@ -167,6 +184,7 @@ int main(int argc, char** argv) {
                                  {2048, 512, 7, 1, 1},
                                  {128, 128, 56, 3, 2}})
     cases.push_back(conv(ic, oc, h, k, s, b));
+  if (!file.empty()) cases.resize(1, cases[0]);
   std::printf("{\"peak\": {\"kind\": \"%s\", \"gflops\": %.1f},\n \"cases\": [", bench::fma_peak_kind().c_str(),
               bench::fma_peak_gflops());
   bool first = true;

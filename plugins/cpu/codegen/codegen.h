@@ -59,7 +59,7 @@ struct Prefetch {
 struct Schedule {
   std::vector<ScheduleLoop> loops;  // empty: the default schedule
   int lanes = 1;                    // elements of one vector
-  int64_t unroll = 1;               // of the innermost reduction loop
+  int64_t unroll = 0;               // of the innermost reduction loop; 0: chosen
   std::vector<Prefetch> prefetch;
 };
 
@@ -70,23 +70,34 @@ struct Unit {
 };
 
 struct Options {
-  int opt_level = 2;           // of the IR passes: 0 none, 1 a short list, 2 and 3 as in clang
+  int opt_level = 1;  // of the IR passes: 0 none, 1 a short list (the emitter already makes vectors), 2, 3 as clang
   bool keep_assembly = false;  // fill CompiledKernel::assembly and count spills
 };
 
 using EntryPoint = int64_t (*)(void* const* buffers, const int64_t* dims);
 
+// One top-level statement of a kernel, for several threads: parts [begin, end) of [0, extent) may run at the same time,
+// steps run one after the other. The entry point runs all parts of all steps. Returns what the entry point returns.
+using StepFunction = int64_t (*)(void* const* buffers, const int64_t* dims, int64_t begin, int64_t end);
+struct Step {
+  std::string name;
+  Expr extent;                 // over the symbols; 1: cannot be split
+  StepFunction run = nullptr;  // null for objects
+};
+
 struct CompiledKernel {
   std::string name;                  // of the function; unique within one compilation
   std::vector<std::string> symbols;  // what dims[i] is
   EntryPoint entry = nullptr;        // null for objects
+  std::vector<Step> steps = {};
 };
 
+// CPU time of the compiling thread.
 struct Stats {
   double ir_ms = 0;       // building the IR
   double passes_ms = 0;   // IR passes
   double codegen_ms = 0;  // machine code and linking
-  int spills = 0;         // vector registers stored to the stack in loops (needs keep_assembly)
+  int spills = 0;         // vector registers moved to or from the stack in innermost loops (needs keep_assembly)
 };
 
 class CompiledKernels {
@@ -116,7 +127,7 @@ Result<ObjectFile> compile_to_object(std::span<const Unit> units, const Target& 
 Schedule default_schedule(const Kernel& k, const Stmt& assign, const Target& target);
 std::string to_string(const Schedule& s);
 
-// Stores of vector registers to the stack in assembly text.
+// Moves of vector registers to or from the stack in the innermost loops of assembly text.
 int count_spills(std::string_view assembly);
 
 }  // namespace dlc::cpu

@@ -18,9 +18,9 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <mutex>
 #include <set>
 
@@ -33,9 +33,11 @@ namespace {
 
 constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 
+// Time of this thread, so that other load does not count.
 double now_ms() {
-  using namespace std::chrono;
-  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return 1e3 * static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_nsec);
 }
 
 void initialise_llvm() {
@@ -167,7 +169,7 @@ struct Compiler {
       for (int i = 1; !names.insert(unique).second; ++i) unique = name + "_" + std::to_string(i);
       Emitter e(*u.kernel, target, *ir.module);
       DLC_CHECK(e.emit(unique, u.schedules));
-      kernels.push_back({unique, e.symbols(), nullptr});
+      kernels.push_back({unique, e.symbols(), nullptr, e.steps()});
     }
     std::string problem;
     llvm::raw_string_ostream out(problem);
@@ -220,6 +222,11 @@ struct Compiler {
       auto address = (*jit)->lookup(k.name);
       if (!address) return fail({}, "JIT: " + take(address.takeError()));
       k.entry = address->toPtr<EntryPoint>();
+      for (Step& s : k.steps) {
+        auto step = (*jit)->lookup(s.name);
+        if (!step) return fail({}, "JIT: " + take(step.takeError()));
+        s.run = step->toPtr<StepFunction>();
+      }
     }
     out.stats_.codegen_ms = now_ms() - start;
     out.code_ = std::shared_ptr<llvm::orc::LLJIT>(std::move(*jit));
@@ -252,14 +259,29 @@ Result<ObjectFile> compile_to_object(std::span<const Unit> units, const Target& 
 }
 
 int count_spills(std::string_view assembly) {
-  int spills = 0;
+  std::vector<std::string_view> lines;
   while (!assembly.empty()) {
-    const size_t end = assembly.find('\n');
-    const std::string_view line = assembly.substr(0, end);
-    const bool vector = line.find("mm") != std::string_view::npos;
-    const bool stack = line.find("(%rsp)") != std::string_view::npos || line.find("(%rbp)") != std::string_view::npos;
-    if (vector && stack && line.find("Spill") != std::string_view::npos) ++spills;
-    assembly.remove_prefix(end == std::string_view::npos ? assembly.size() : end + 1);
+    const size_t end = std::min(assembly.find('\n'), assembly.size());
+    lines.push_back(assembly.substr(0, end));
+    assembly.remove_prefix(std::min(end + 1, assembly.size()));
+  }
+  // Innermost loops: from a label to the first jump back to it, without a whole loop in between.
+  std::map<std::string_view, size_t> labels;
+  size_t last_loop_start = 0;
+  int spills = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string_view line = lines[i];
+    if (line.starts_with(".L") && line.find(':') != std::string_view::npos) {
+      labels[line.substr(0, line.find(':'))] = i;
+      continue;
+    }
+    if (!line.starts_with("\tj")) continue;
+    const auto target = labels.find(line.substr(std::min(line.find_last_of('\t') + 1, line.size())));
+    if (target == labels.end() || target->second < last_loop_start) continue;
+    last_loop_start = target->second + 1;
+    for (size_t j = target->second; j < i; ++j)
+      spills += lines[j].find("mm") != std::string_view::npos && lines[j].find("mov") != std::string_view::npos &&
+                lines[j].find("(%rsp)") != std::string_view::npos;
   }
   return spills;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "dlc/base/checked.h"
@@ -46,6 +47,10 @@ struct Classes {
   std::vector<Loop> k;            // of the reduction, in order of falling strides of the m operand
   Loop vector;
   Val reduction;
+  // The innermost k loop walks the same elements as an m loop (columns of a kernel, columns of the image). Unrolling it
+  // would keep elements in registers for the next step, which the accumulators need.
+  bool k_overlaps_m = false;
+  int64_t x_stride = 0;  // bytes of the m operand from one point of the last m loop to the next
 };
 
 int64_t constant_or(const Expr& e, int64_t otherwise) { return e.constant().value_or(otherwise); }
@@ -136,9 +141,11 @@ Result<std::string> Planner::match(Stmt& s) {
   }
   if (!l.access(classes.m_side.read.get()).checks.empty()) {
     if (!classes.m_side.outside) return std::string("the operand that is read in place may be out of bounds");
-    for (const Loop& loop : s.loops)
-      if (!loop.extent.constant())
-        return std::string("a padded operand has the extent " + to_string(loop.extent) + ", which is no constant");
+    for (const Check& check : l.access(classes.m_side.read.get()).checks) {
+      const Interval range = bounds(check.index, l.ranges());
+      if (range.lo == Interval::kNegInf || range.hi == Interval::kPosInf || !check.extent.constant())
+        return "the padded index " + to_string(check.index) + " has no constant bounds";
+    }
     DLC_CHECK(pad(s, classes, l));
   }
   DLC_CHECK(emit(s, classes));
@@ -187,6 +194,14 @@ std::string Planner::classify(const Lowered& l, const Operand& m_side, const Ope
   const auto by_out = [&](const Loop& loop) { return l.stride(out, loop.var).value_or(0); };
   std::ranges::stable_sort(c.m, std::greater{}, by_out);
   std::ranges::stable_sort(c.n, std::greater{}, by_out);
+  const int64_t k_stride = c.k.empty() ? 0 : l.stride(a, c.k.back().var).value_or(0);
+  for (const Loop& loop : c.m) {
+    const int64_t m_stride = l.stride(a, loop.var).value_or(0);
+    if (m_stride <= 0 || k_stride <= 0 || loop.extent.is(1)) continue;
+    c.k_overlaps_m |= (k_stride % m_stride == 0 && k_stride / m_stride < constant_or(loop.extent, 128)) ||
+                      (m_stride % k_stride == 0 && m_stride / k_stride < 4);
+  }
+  if (!c.m.empty()) c.x_stride = l.stride(a, c.m.back().var).value_or(0);
   return "";
 }
 
@@ -205,13 +220,14 @@ Result<> Planner::pad(Stmt& s, Classes& c, const Lowered& l) {
   Stmt copy;
   std::vector<Val> from;
   for (size_t d = 0; d < read->args.size(); ++d) {
-    const Expr e = *val::as_expr(read->args[d]);
-    const Interval range = bounds(e, l.ranges());
-    const auto n = source.shape[d].constant();
-    if (range.lo == Interval::kNegInf || range.hi == Interval::kPosInf || !n)
-      return fail({}, "a padded operand has no known bounds");
-    low.push_back(std::min<int64_t>(range.lo, 0));
-    shape.push_back(Expr(std::max(range.hi + 1, *n)) - low.back());
+    low.push_back(0);
+    shape.push_back(source.shape[d]);
+    for (const Check& check : l.access(read.get()).checks) {
+      if (check.dim != static_cast<int>(d)) continue;
+      const Interval range = bounds(check.index, l.ranges());
+      low.back() = std::min<int64_t>(range.lo, 0);
+      shape.back() = Expr(std::max(range.hi + 1, *source.shape[d].constant())) - low.back();
+    }
     const std::string var = "pad" + std::to_string(d);
     copy.loops.push_back({var, shape.back()});
     from.push_back(val::index(Expr::symbol(var) + low.back()));
@@ -251,7 +267,16 @@ double Planner::cost(int64_t points, int vectors) const {
 void Planner::choose(const Classes& c, int64_t units, int& vectors, int64_t& rows, int64_t& cols) const {
   const int64_t x = c.m.empty() ? 1 : constant_or(c.m.back().extent, 128);
   const int64_t y = c.m.size() < 2 ? 1 : constant_or(c.m[c.m.size() - 2].extent, 128);
-  const int64_t registers = target_.registers - 1;
+  // A product that is not fused with its sum, or not of floats, needs registers of its own.
+  const bool fused = target_.has("fma") && c.reduction->type.is_float();
+  const int64_t registers = target_.registers - (fused ? 1 : 5);
+  // Rows of the tile that fall into one set of the first-level cache throw each other out before all of their line is
+  // used: strides that are multiples of large powers of two want few rows.
+  const int64_t stride = c.x_stride;
+  const auto conflicts = [&](int64_t points) {
+    const int64_t period = std::gcd<int64_t>(std::max<int64_t>(stride, 1), 4096);
+    return stride >= 64 && points * period > 4096 * 8;
+  };
   double best = 0;
   for (int v = 1; v <= 4 && v <= units; ++v) {
     if (tile_.vectors && v != std::min<int64_t>(tile_.vectors, units)) continue;
@@ -272,6 +297,7 @@ void Planner::choose(const Classes& c, int64_t units, int& vectors, int64_t& row
           };
           total += panels * (rows_of(r, static_cast<double>(y / r)) + (y % r ? rows_of(y % r, 1) : 0));
         }
+        if (conflicts(u)) total *= 1.2;
         if (best == 0 || total < best - 1e-9) best = total, vectors = v, rows = r, cols = u;
       }
     }
@@ -380,7 +406,7 @@ void Planner::piece(const Stmt& s, const Classes& c, const std::string& split, i
   Schedule schedule;
   using Kind = ScheduleLoop::Kind;
   schedule.lanes = static_cast<int>(unit);
-  schedule.unroll = tile_.unroll ? tile_.unroll : 4;
+  schedule.unroll = tile_.unroll ? tile_.unroll : c.k_overlaps_m ? 1 : 4;
   for (const Loop& loop : c.batch) schedule.loops.push_back({loop.var, Kind::point, 1});
   const Loop* x = c.m.empty() ? nullptr : &c.m.back();
   const Loop* y = c.m.size() < 2 ? nullptr : &c.m[c.m.size() - 2];

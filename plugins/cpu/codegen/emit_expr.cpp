@@ -180,7 +180,7 @@ Emitter::Value* Emitter::pointer_part(int tensor, const Expr& byte_offset) {
   if (byte_offset.is(0)) return buffers_[static_cast<size_t>(tensor)];
   if (!byte_offset.valid()) {
     error("an address overflows 64 bits");
-    return zeros_;
+    return llvm::PoisonValue::get(b_.getPtrTy());
   }
   const size_t level = scope_of(byte_offset);
   const auto key = std::pair(tensor, byte_offset.node());

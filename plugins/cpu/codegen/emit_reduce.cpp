@@ -137,7 +137,7 @@ void Emitter::accumulate(const ValNode& r, VarSet dims, std::vector<Value*>& car
 int64_t Emitter::unroll_of(const Loop& loop) const {
   const auto n = loop.extent.constant();
   if (!n || *n <= 0) return 1;
-  const int64_t limit = schedule_->unroll > 1 ? schedule_->unroll : *n <= 4 ? *n : 1;
+  const int64_t limit = schedule_->unroll > 0 ? schedule_->unroll : *n <= 4 ? *n : 1;
   for (int64_t u = std::min(limit, *n); u > 1; --u)
     if (*n % u == 0) return u;
   return 1;

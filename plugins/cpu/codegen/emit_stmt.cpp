@@ -1,4 +1,4 @@
-// Functions, statements, and the loops of a schedule.
+// Statements, and the loops of a schedule.
 #include <algorithm>
 
 #include "emitter.h"
@@ -6,97 +6,8 @@
 
 namespace dlc::cpu {
 
-namespace {
-
-void collect_symbols(const Kernel& k, const std::vector<Stmt>& body, std::vector<std::string>& loops,
-                     std::map<std::string, int>& used) {
-  const auto use = [&](const Expr& e) {
-    for (const std::string& s : e.symbols())
-      if (std::ranges::find(loops, s) == loops.end()) used[s] = 1;
-  };
-  const auto use_loops = [&](const std::vector<Loop>& l) {
-    for (const Loop& loop : l) use(loop.extent);
-    for (const Loop& loop : l) loops.push_back(loop.var);
-  };
-  const std::function<void(const Val&)> use_value = [&](const Val& v) {
-    const size_t depth = loops.size();
-    if (v->kind == ValKind::reduce) use_loops(v->loops);
-    if (v->kind == ValKind::index) use(v->index);
-    for (const Val& a : v->args) use_value(a);
-    loops.resize(depth);
-  };
-  for (const Stmt& s : body) {
-    const size_t depth = loops.size();
-    use_loops(s.loops);
-    if (s.value) use_value(s.value);
-    for (const Val& i : s.indices) use_value(i);
-    collect_symbols(k, s.body, loops, used);
-    loops.resize(depth);
-  }
-}
-
-}  // namespace
-
-Emitter::Emitter(const Kernel& k, const Target& target, llvm::Module& module)
-    : k_(k), target_(target), module_(module), b_(module.getContext()) {}
-
 void Emitter::error(std::string message) {
   if (error_.empty()) error_ = std::move(message);
-}
-
-Result<> Emitter::emit(const std::string& name, const std::vector<Schedule>& schedules) {
-  schedules_ = schedules;
-  llvm::LLVMContext& context = module_.getContext();
-  auto* pointer_type = b_.getPtrTy();
-  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getInt64Ty(), {pointer_type, pointer_type}, false),
-                                     llvm::Function::ExternalLinkage, name, module_);
-  function_->setDoesNotThrow();
-  function_->addFnAttr("target-features", target_.features);
-  function_->addFnAttr("target-cpu", "x86-64");
-  function_->addFnAttr("prefer-vector-width", std::to_string(8 * target_.vector_bytes));
-  function_->addFnAttr("min-legal-vector-width", std::to_string(8 * target_.vector_bytes));
-  b_.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function_));
-
-  auto* zero_type = llvm::ArrayType::get(b_.getInt64Ty(), 64);
-  zeros_ = module_.getNamedGlobal("dlc.zeros");
-  if (!zeros_) {
-    auto* zeros = new llvm::GlobalVariable(module_, zero_type, true, llvm::GlobalValue::PrivateLinkage,
-                                           llvm::ConstantAggregateZero::get(zero_type), "dlc.zeros");
-    zeros->setAlignment(llvm::Align(64));
-    zeros_ = zeros;
-  }
-
-  std::map<std::string, int> symbols;
-  for (const KernelTensor& t : k_.tensors) {
-    for (const Expr& e : t.shape)
-      for (const std::string& s : e.symbols()) symbols[s] = 1;
-    if (!t.view) continue;
-    for (const std::string& s : t.view->byte_offset.symbols()) symbols[s] = 1;
-    for (const Expr& e : t.view->byte_strides)
-      for (const std::string& s : e.symbols()) symbols[s] = 1;
-  }
-  std::vector<std::string> loops;
-  collect_symbols(k_, k_.body, loops, symbols);
-  for (const auto& [s, one] : symbols) {
-    Value* p = b_.CreateConstGEP1_64(b_.getInt64Ty(), function_->getArg(1), symbols_.size());
-    dims_[s] = b_.CreateLoad(b_.getInt64Ty(), p, s);
-    symbols_.push_back(s);
-  }
-  for (size_t i = 0; i < k_.tensors.size(); ++i) {
-    Value* p = nullptr;
-    if (!k_.tensors[i].view) {
-      p = b_.CreateLoad(pointer_type, b_.CreateConstGEP1_64(pointer_type, function_->getArg(0), i), k_.tensors[i].name);
-    }
-    buffers_.push_back(p);
-  }
-
-  scopes_.clear();
-  scopes_.push_back({});
-  std::vector<Loop> around;
-  statements(k_.body, around);
-  b_.CreateRet(b_.getInt64(0));
-  if (!error_.empty()) return fail({}, "kernel " + k_.name + ": " + error_);
-  return {};
 }
 
 void Emitter::statements(const std::vector<Stmt>& body, std::vector<Loop>& around) {
@@ -138,6 +49,8 @@ void Emitter::assign(const Stmt& s, const std::vector<Loop>& around) {
   l_ = &*lowered;
   schedule_ = &schedule;
   tile_ = {};
+  parallel_loop_ = -1;
+  if (around.empty()) steps_.back().extent = choose_parallel_loop();
   blocks_.clear();
   scopes_.push_back({});  // values of this statement
   hoist(s.value);
@@ -159,6 +72,13 @@ void Emitter::loops(size_t depth) {
   if (!loop) return error("the schedule names a loop " + s.var + " that the statement does not have");
   Value *lo = b_.getInt64(0), *hi = expr(loop->extent);
   if (const auto it = blocks_.find(s.var); it != blocks_.end()) std::tie(lo, hi) = it->second;
+  if (static_cast<int>(depth) == parallel_loop_) {
+    Value* grain = b_.getInt64(static_cast<uint64_t>(grain_));
+    lo = b_.CreateNSWMul(function_->getArg(2), grain);
+    hi = grain_ == 1
+             ? function_->getArg(3)
+             : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateNSWMul(function_->getArg(3), grain), hi);
+  }
   std::vector<Value*> none;
   switch (s.kind) {
     case ScheduleLoop::Kind::block: {
@@ -226,10 +146,14 @@ void Emitter::tile_loop(size_t depth, const ScheduleLoop& s, Value* lo, Value* h
   const auto whole_end = constant(whole);
   if (last && whole_end && *last == *whole_end) {
   } else if (!is_vector_loop) {
+    // Inside blocks of whole tiles only the last block has a rest, and that is known.
+    const auto extent = block_rest(s);
     if (last && whole_end)
       run(whole, hi, *last - *whole_end, false);
-    else
+    else if (!extent)
       run(whole, hi, 1, false);
+    else if (*extent > 0)
+      run(whole, hi, *extent, false);
   } else {
     Value* vectors = aligned(unit);
     const auto vectors_end = constant(vectors);
@@ -245,6 +169,17 @@ void Emitter::tile_loop(size_t depth, const ScheduleLoop& s, Value* lo, Value* h
     tile_.vector_var.clear();
     tile_.lanes = 1;
   }
+}
+
+// What is left of the loop after whole tiles, when its range was only cut at multiples of the tile.
+std::optional<int64_t> Emitter::block_rest(const ScheduleLoop& s) const {
+  std::optional<int64_t> extent;
+  for (const Loop& l : l_->loops())
+    if (l.var == s.var) extent = l.extent.constant();
+  if (!extent) return std::nullopt;
+  for (const ScheduleLoop& other : schedule_->loops)
+    if (other.var == s.var && other.kind == ScheduleLoop::Kind::block && other.step % s.step != 0) return std::nullopt;
+  return *extent % s.step;
 }
 
 void Emitter::return_unless(Value* ok) {

@@ -71,8 +71,18 @@ Cells Emitter::compute(const Val& v, bool raw) {
   Cells out;
   out.reserve(n);
   if (v->kind == ValKind::read) {
-    for (size_t i = 0; i < n; ++i) out.push_back(read_at(*v, l_->access(v.get()), dims, i, raw));
+    for (size_t i = 0; i < n; ++i) out.push_back(read_at(*v, l_->access(v.get()), dims, i, raw, nullptr));
     return out;
+  }
+  if (v->kind == ValKind::orelse && v->args[0]->kind == ValKind::read) {
+    const ValNode& read = *v->args[0];
+    if (llvm::Constant* fallback = stored_literal(k_.tensors[static_cast<size_t>(read.tensor)].dtype, v->args[1])) {
+      for (size_t i = 0; i < n; ++i) {
+        Value* value = read_at(read, l_->access(&read), dims, i, raw, fallback).v;
+        out.push_back({raw || !v->type.is_int() ? value : resize(value, l_->rep(v.get()))});
+      }
+      return out;
+    }
   }
   if (v->kind == ValKind::index) {
     llvm::Type* type = type_of(l_->rep(v.get()));
@@ -82,8 +92,12 @@ Cells Emitter::compute(const Val& v, bool raw) {
     }
     return out;
   }
+  // Reductions first: what is loaded beside them (a bias, a residual) would only occupy registers in their loops.
+  const auto raw_arg = [&](size_t a) { return raw && !(v->kind == ValKind::select && a == 0); };
+  for (size_t a = 0; a < v->args.size(); ++a)
+    if (l_->reduces(v->args[a].get())) eval(v->args[a], raw_arg(a));
   std::vector<const Cells*> args;
-  for (const Val& a : v->args) args.push_back(&eval(a, raw && !(v->kind == ValKind::select && args.empty())));
+  for (size_t a = 0; a < v->args.size(); ++a) args.push_back(&eval(v->args[a], raw_arg(a)));
   std::vector<Cell> cells(args.size());
   for (size_t i = 0; i < n; ++i) {
     for (size_t a = 0; a < args.size(); ++a) cells[a] = (*args[a])[project(dims, i, dims_of(v->args[a].get()))];
@@ -193,33 +207,66 @@ Emitter::Value* Emitter::check_at(const std::vector<Check>& checks, const std::v
   return ok;
 }
 
-Cell Emitter::read_at(const ValNode& n, const Access& a, VarSet dims, size_t index, bool raw) {
+// The element a literal is stored as; null when v is no literal, or t does not hold it exactly.
+llvm::Constant* Emitter::stored_literal(DType t, const Val& v) {
+  llvm::Type* type = storage_type(t);
+  if (v->kind == ValKind::real && t.is_float()) {
+    if (t.bits != 16) return llvm::ConstantFP::get(type, v->type == kF32 ? static_cast<float>(v->real) : v->real);
+    const auto f = static_cast<float>(v->real);
+    const uint16_t bits = t == kBF16 ? f32_to_bf16(f) : f32_to_f16(f);
+    return (t == kBF16 ? bf16_to_f32(bits) : f16_to_f32(bits)) == f ? llvm::ConstantInt::get(type, bits) : nullptr;
+  }
+  if (v->kind != ValKind::integer || t.is_float() || t == kU64) return nullptr;
+  if (v->integer < t.min_value() || v->integer > t.max_value()) return nullptr;
+  return llvm::ConstantInt::get(type, static_cast<uint64_t>(v->integer), true);
+}
+
+Emitter::Value* Emitter::filled_memory(llvm::Constant* element) {
+  llvm::GlobalVariable*& memory = filled_[element];
+  if (!memory) {
+    const std::vector<llvm::Constant*> elements(static_cast<size_t>(target_.vector_bytes), element);
+    auto* type = llvm::ArrayType::get(element->getType(), elements.size());
+    memory = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::PrivateLinkage,
+                                      llvm::ConstantArray::get(type, elements), "dlc.outside");
+    memory->setAlignment(llvm::Align(64));
+  }
+  return memory;
+}
+
+// Where the check is the same for all lanes, a read that fails goes to memory that holds what it then gives: no branch
+// and no mask.
+Cell Emitter::read_at(const ValNode& n, const Access& a, VarSet dims, size_t index, bool raw,
+                      llvm::Constant* fallback) {
   const DType t = k_.tensors[static_cast<size_t>(n.tensor)].dtype;
   llvm::Type* element = storage_type(t);
+  llvm::Constant* outside = fallback ? fallback : llvm::Constant::getNullValue(element);
   Value* ok = check_at(a.checks, n.args, dims, index);
   for (int d : a.dynamic) ok = both(ok, cell_at(n.args[static_cast<size_t>(d)], dims, index).ok);
   Value* dynamic = dynamic_offset(a, n.args, dims, index);
   const Expr offset = at(a.offset, point(dims, index));
   const llvm::Align align(static_cast<uint64_t>(t.bytes()));
-  const auto result = [&](Value* stored) { return Cell{raw ? stored : decode(t, stored, l_->rep(&n)), ok}; };
+  const auto result = [&](Value* stored) {
+    return Cell{raw ? stored : decode(t, stored, l_->rep(&n)), fallback ? nullptr : ok};
+  };
 
   if (!depends_on_lane(offset) && !(dynamic && is_vector(dynamic)) && !(ok && is_vector(ok))) {
     Value* p = pointer(a.root, offset);
     if (dynamic) p = b_.CreateGEP(b_.getInt8Ty(), p, dynamic);
-    if (ok) p = b_.CreateSelect(ok, p, zeros_);
+    if (ok) p = b_.CreateSelect(ok, p, filled_memory(outside));
     return result(b_.CreateAlignedLoad(element, p, align));
   }
 
   auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(tile_.lanes));
+  Value* passed = b_.CreateVectorSplat(static_cast<unsigned>(tile_.lanes), outside);
   Value* mask = ok && is_vector(ok) ? both(ok, tile_.active) : tile_.active;
   const auto form = affine(offset, std::span(&tile_.vector_var, 1));
   const bool contiguous = form && form->coefficients[0].is(t.bytes()) && !(dynamic && is_vector(dynamic));
   if (contiguous) {
     Value* p = pointer(a.root, offset);
     if (dynamic) p = b_.CreateGEP(b_.getInt8Ty(), p, dynamic);
-    if (ok && !is_vector(ok)) p = b_.CreateSelect(ok, p, zeros_);
+    if (ok && !is_vector(ok)) p = b_.CreateSelect(ok, p, filled_memory(outside));
     if (!mask) return result(b_.CreateAlignedLoad(type, p, align));
-    return result(b_.CreateMaskedLoad(type, p, align, mask, llvm::Constant::getNullValue(type)));
+    return result(b_.CreateMaskedLoad(type, p, align, mask, passed));
   }
 
   // Lane by lane: pointers of the elements.
@@ -239,7 +286,7 @@ Cell Emitter::read_at(const ValNode& n, const Access& a, VarSet dims, size_t ind
   if (!mask)
     mask = llvm::ConstantInt::getAllOnesValue(
         llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(tile_.lanes)));
-  return result(b_.CreateMaskedGather(type, pointers, align, mask, llvm::Constant::getNullValue(type)));
+  return result(b_.CreateMaskedGather(type, pointers, align, mask, passed));
 }
 
 }  // namespace dlc::cpu

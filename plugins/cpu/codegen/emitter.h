@@ -41,9 +41,10 @@ class Emitter {
  public:
   Emitter(const Kernel& k, const Target& target, llvm::Module& module);
 
-  // Adds `int64_t name(ptr buffers, ptr dims)` to the module.
+  // Adds `int64_t name(ptr buffers, ptr dims)` to the module, and the steps it calls.
   Result<> emit(const std::string& name, const std::vector<Schedule>& schedules);
   const std::vector<std::string>& symbols() const { return symbols_; }
+  const std::vector<Step>& steps() const { return steps_; }
 
  private:
   using Value = llvm::Value;
@@ -110,7 +111,10 @@ class Emitter {
   const Cells& eval(const Val& v, bool raw = false);
   Cells compute(const Val& v, bool raw);
   Cell apply(const ValNode& n, const std::vector<Cell>& args, bool raw);
-  Cell read_at(const ValNode& n, const Access& a, VarSet dims, size_t index, bool raw);
+  // fallback: what the read gives out of bounds, as stored; null: it is undefined there.
+  Cell read_at(const ValNode& n, const Access& a, VarSet dims, size_t index, bool raw, llvm::Constant* fallback);
+  llvm::Constant* stored_literal(DType t, const Val& literal);  // null when it is none, or t cannot hold it
+  Value* filled_memory(llvm::Constant* element);                // a vector's worth of it, to read from
   Value* check_at(const std::vector<Check>& checks, const std::vector<Val>& indices, VarSet dims, size_t index);
   Value* dynamic_offset(const Access& a, const std::vector<Val>& indices, VarSet dims, size_t index);
   const Cell& cell_at(const Val& v, VarSet dims, size_t index);
@@ -174,12 +178,21 @@ class Emitter {
   Value* real(double v, Value* shape);
   Value* integer(int64_t v, Value* shape);
 
+  // --- functions (emit_function.cpp)
+  void collect_symbols();
+  void begin_function(const std::string& name, bool is_step);
+  void step(const Stmt& s, const std::string& name);
+  // The loop that is split between threads: the first of the schedule that has more than one point, when parts of it
+  // can run alone. Gives the number of parts, and sets parallel_loop_ and grain_.
+  Expr choose_parallel_loop();
+
   // --- statements (emit_stmt.cpp)
   void statements(const std::vector<Stmt>& body, std::vector<Loop>& around);
   void seq(const Stmt& s, size_t depth, std::vector<Loop>& around);
   void assign(const Stmt& s, const std::vector<Loop>& around);
   void loops(size_t depth);
   void tile_loop(size_t depth, const ScheduleLoop& loop, Value* lo, Value* hi);
+  std::optional<int64_t> block_rest(const ScheduleLoop& s) const;
   void store_tile();
   void prefetch();
   void return_unless(Value* ok);
@@ -190,7 +203,7 @@ class Emitter {
   llvm::Module& module_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
-  llvm::Value* zeros_ = nullptr;  // readable memory that stands in for reads out of bounds
+  std::map<llvm::Constant*, llvm::GlobalVariable*> filled_;
   std::vector<llvm::Value*> buffers_;
   std::map<std::string, Value*, std::less<>> dims_;
   std::vector<std::string> symbols_;
@@ -203,6 +216,9 @@ class Emitter {
   Value* reduce_mask_ = nullptr;  // lanes that take part in a vectorised reduction's last iteration
   std::vector<Schedule> schedules_;
   int statement_ = 0;
+  std::vector<Step> steps_;
+  int parallel_loop_ = -1;  // index into the schedule's loops
+  int64_t grain_ = 1;       // points of it in one part
   std::string error_;
 };
 

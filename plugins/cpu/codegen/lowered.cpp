@@ -263,12 +263,13 @@ Interval Lowered::interval_of(const ValNode& v) const {
 void Lowered::analyse(const Val& v) {
   if (vars_.contains(v.get())) return;
   VarSet vars = 0;
-  bool undefined = false, computes = false;
+  bool undefined = false, computes = false, reduces = v->kind == ValKind::reduce;
   for (const Val& a : v->args) {
     analyse(a);
     vars |= vars_.at(a.get());
     undefined |= undefined_.at(a.get());
     computes |= computes_.at(a.get());
+    reduces |= reduces_.at(a.get());
   }
   intervals_[v.get()] = v->type.is_float() ? Interval{} : interval_of(*v);
   switch (v->kind) {
@@ -325,6 +326,7 @@ void Lowered::analyse(const Val& v) {
   vars_[v.get()] = vars;
   undefined_[v.get()] = undefined;
   computes_[v.get()] = computes;
+  reduces_[v.get()] = reduces;
   const Interval i = intervals_[v.get()];
   Rep rep = Rep::i64;
   if (v->type.is_bool())

@@ -59,6 +59,7 @@ class Lowered {
   Interval range(const ValNode* v) const { return intervals_.at(v); }
   bool may_be_undefined(const ValNode* v) const { return undefined_.at(v); }
   bool computes(const ValNode* v) const { return computes_.at(v); }  // has a read, a call or a reduction in it
+  bool reduces(const ValNode* v) const { return reduces_.at(v); }    // has a reduction in it
 
   // When the statement only moves elements of its own type (through `if` and `?:`): their storage, else nullopt.
   bool is_copy() const { return is_copy_; }
@@ -89,7 +90,7 @@ class Lowered {
   std::unordered_map<const ValNode*, VarSet> vars_;
   std::unordered_map<const ValNode*, Rep> reps_;
   std::unordered_map<const ValNode*, Interval> intervals_;
-  std::unordered_map<const ValNode*, bool> undefined_, computes_;
+  std::unordered_map<const ValNode*, bool> undefined_, computes_, reduces_;
   std::string error_;
 };
 

@@ -175,9 +175,9 @@ Schedule choose_schedule(const Lowered& l, const Target& target) {
     }
     if (beside >= 0 && beside_count == 1) {
       const bool row_reduction = vector < 0 && vector_loop_of_reduction(l, r) >= 0;
-      beside_count = row_reduction && !product
-                         ? 1
-                         : tile_count(loops[static_cast<size_t>(beside)].extent, target.registers >= 32 ? 8 : 4);
+      beside_count = row_reduction && !product ? 1
+                                               : tile_count(loops[static_cast<size_t>(beside)].extent,
+                                                            target.registers >= 32 ? (vector >= 0 ? 14 : 8) : 4);
     }
   }
 

@@ -90,18 +90,20 @@ inline std::vector<int64_t> dim_values(const cpu::CompiledKernel& k, const Bindi
   return r;
 }
 
-// Integers must agree, floats within `tolerance` relative to the larger of 1 and the value; NaN with NaN.
+// Integers must agree, floats within `tolerance` relative to the larger of 1 and the value; NaN with NaN. A 16-bit
+// float may also be its neighbour, since a last-bit difference before the rounding can decide it.
 inline void check_same(const Kernel& k, const Memory& want, const Memory& got, double tolerance) {
   for (size_t i = 0; i < k.tensors.size(); ++i) {
     const Role role = k.tensors[i].role;
     if (!want.tensors[i].is_valid() || role == Role::temp) continue;
     const Tensor &a = want.tensors[i], &b = got.tensors[i];
+    const double unit = a.dtype() == kF16 ? 0x1p-10 : a.dtype() == kBF16 ? 0x1p-7 : 0;
     int64_t wrong = 0;
     for (int64_t e = 0; e < a.elements() && wrong < 3; ++e) {
       if (a.dtype().is_float()) {
         const double x = a.get_double(e), y = b.get_double(e);
-        const bool same =
-            x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x));
+        const bool same = x == y || (std::isnan(x) && std::isnan(y)) ||
+                          std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x)) + unit * std::abs(x);
         if (same) continue;
         FAIL_CHECK("kernel " << k.name << ", tensor " << k.tensors[i].name << "[" << e << "]: interpreter " << x
                              << ", compiled " << y);
@@ -151,10 +153,11 @@ inline void check_against_interpreter(const Kernel& k, const Compare& c = {}) {
     const auto buffers = want.buffers();
     if (const auto ok = prepared.run(buffers, c.dims); !ok) FAIL(to_string(ok.error()));
   }
+  int level = 0;  // of optimisation, another for each target
   for (const auto& [name, target] : targets()) {
-    INFO("target " << name);
+    INFO("target " << name << ", optimisation level " << level);
     const cpu::Unit unit{&k, c.schedules};
-    REQUIRE_OK(const auto code, cpu::compile(std::span(&unit, 1), target));
+    REQUIRE_OK(const auto code, cpu::compile(std::span(&unit, 1), target, {.opt_level = level++}));
     Memory got = memory(k, c.dims, c.low, c.high);
     const auto pointers = got.pointers();
     const auto dims = dim_values(code.kernels()[0], c.dims);
