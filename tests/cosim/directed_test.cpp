@@ -174,6 +174,28 @@ TEST_CASE("accumulators at the ends of their range, multipliers and shifts too")
            end)");
 }
 
+TEST_CASE("an accumulator at -2**31: subtracting a zero point does not wrap a maximum") {
+  Bench b(8, kSmooth);
+  b.run(R"(ld to=w seg=arena nx=256 ny=64 y1=0 fill=127
+           ld to=in seg=arena nx=1 y1=0 fill=-128 sig=1
+           mac zin=127 n_ci=1024 n_kh=2 wai=1
+           mac zin=127 n_ci=1024 n_kh=2 accum=1
+           mac zin=127 n_ci=1024 n_kh=2 accum=1
+           mac zin=127 n_ci=1024 n_kh=2 accum=1
+           mac zin=127 n_ci=96 accum=1
+           mac zin=97 n_ci=1 accum=1
+           mac zin=-128 acc_base=1 sig=2
+           ld to=w seg=arena nx=8 y1=0 fill=1 wai=2 sig=4
+           mac zin=-127 accum=1 wai=4 sig=8
+           vec a=acc red=max n_kw=2 s_kw=1 za=100 ma=1 lo=-128 hi=127 wai=8
+           vec a=acc red=sum n_kw=2 s_kw=1 za=100 ma=1 sh=24 lo=-128 hi=127 d_base=1 sig=16
+           st seg=io0 off=0 nx=2 wai=16
+           end)");
+  const auto& acc = b.golden().memories.at("acc");
+  CHECK(acc[3] == 0x80);  // the upper byte of lane 0
+  CHECK(acc[0] + acc[1] + acc[2] == 0);
+}
+
 TEST_CASE("queues overlap and meet at semaphores: double buffering") {
   std::string program;
   for (int t = 0; t < 6; ++t) {

@@ -10,7 +10,8 @@ module nx_sem (
   logic [7:0] count [S];
   for (genvar i = 0; i < 4; i++) begin : g
     assign ok[i] = (wai[i] & ~some) == '0;
-    assign conflict[i] = (wai[i] & (own[(i+1)%4] | own[(i+2)%4] | own[(i+3)%4])) != '0;
+    assign conflict[i] = (wai[i] & ~own[i] & (own[(i+1)%4] | own[(i+2)%4] | own[(i+3)%4]
+                                             | wai[(i+1)%4] | wai[(i+2)%4] | wai[(i+3)%4])) != '0;
   end
   assign take = (start[0] ? wai[0] : '0) | (start[1] ? wai[1] : '0) | (start[2] ? wai[2] : '0) | (start[3] ? wai[3] : '0);
   logic any;
