@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -87,6 +88,7 @@ Result<Artifact> Artifact::open(const std::string& path) {
     return bad();
   a.meta_ = table["meta"].dump();
   const uint64_t base = round_up(kHeader + length);
+  uint64_t end = base;
   for (const auto& s : table["sections"]) {
     if (!s.contains("name") || !s["name"].is_string() || !s.contains("offset") || !s["offset"].is_number_unsigned() ||
         !s.contains("size") || !s["size"].is_number_unsigned() || !s.contains("xxh3") || !s["xxh3"].is_string())
@@ -100,9 +102,13 @@ Result<Artifact> Artifact::open(const std::string& path) {
           fmt::format("section '{}' lies beyond the end of the file: it is truncated", s["name"].get<std::string>()),
           "compile the model again");
     e.offset = base + relative;
+    end = std::max(end, round_up(e.offset + e.size));
     e.checksum = std::strtoull(s["xxh3"].get<std::string>().c_str(), nullptr, 16);
     if (!a.sections_.emplace(s["name"].get<std::string>(), e).second) return bad();
   }
+  if (bytes.size() != end)
+    return fail(where, fmt::format("the artifact has {} bytes, its table says {}: it is truncated", bytes.size(), end),
+                "compile the model again");
   return a;
 }
 

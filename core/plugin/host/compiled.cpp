@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "dlc/base/checked.h"
 #include "dlc/io/file.h"
 
 namespace dlc {
@@ -22,8 +25,30 @@ Result<Hardware> load_hardware(std::string_view argument, const HwLoadOptions& o
   return h;
 }
 
+namespace {
+
+// Sizes that no run could have are an error here, not later. Symbolic dims count with the least they may be.
+Result<> check_sizes(const Program& p) {
+  for (const ProgramBuffer& b : p.buffers) {
+    int64_t elements = 1;
+    for (const Expr& d : b.type.shape) {
+      const int64_t least = std::max<int64_t>(bounds(d, p.symbols).lo, 0);
+      const auto n = d.valid() ? checked_mul(elements, least) : std::nullopt;
+      if (!n) return fail({}, fmt::format("the size of '{}', {}, overflows", b.name, to_string(b.type)));
+      elements = *n;
+    }
+    if (elements > Tensor::max_bytes() / b.type.dtype.bytes())
+      return fail({}, fmt::format("'{}', {}, is larger than the limit of {} bytes", b.name, to_string(b.type),
+                                  Tensor::max_bytes()));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<CompiledPartition> compile_partition(const std::string& device, Backend* backend, Program program,
                                             const Hardware& hardware, const std::string& options, EmitResult* files) {
+  DLC_CHECK(check_sizes(program));
   CompiledPartition part;
   part.device = device;
   for (const ProgramBuffer& b : program.buffers) {

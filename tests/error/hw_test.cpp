@@ -1,0 +1,47 @@
+// Bad hardware descriptions.
+#include "tests/error/run.h"
+
+using namespace dlc::test;
+
+TEST_CASE("a description with an unknown key", "[error]") {
+  const Folder f("key");
+  f.write("a.yaml", "dlc_hw: 1\nname: a\nclock: 1.0GHz\nstate:\n  in: {elem: s8, wrods: 16}\n");
+  must_fail(f, "hw check a.yaml", {"a.yaml:5:", "error: unknown key 'wrods'", "words"});
+}
+
+TEST_CASE("a description with a wrong unit", "[error]") {
+  const Folder f("unit");
+  f.write("a.yaml", "dlc_hw: 1\nname: a\nclock: 1.0 KiB\n");
+  must_fail(f, "hw check a.yaml", {"a.yaml:3:", "error: "});
+}
+
+TEST_CASE("a description with overlapping fields", "[error]") {
+  const Folder f("fields");
+  f.write("a.yaml",
+          "dlc_hw: 1\nname: a\nclock: 1.0GHz\nstate:\n  m: {elem: s8, words: 16}\nqueues: {q: {depth: 1}}\nisa:\n"
+          "  word: 32\n  common: {op: u4@0}\n  insns:\n    nop: {op: 1, queue: q, fields: {a: u8@4, b: u8@8}}\n");
+  must_fail(f, "hw check a.yaml", {"a.yaml:11:", "error: ", "overlap", "'a'", "'b'"});
+}
+
+TEST_CASE("an alias bomb", "[error]") {
+  const Folder f("bomb");
+  std::string text = "dlc_hw: 1\nname: a\nclock: 1.0GHz\nx0: &x0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string p = "*x" + std::to_string(i - 1);
+    text += "x" + std::to_string(i) + ": &x" + std::to_string(i) + " [" + p;
+    for (int k = 0; k < 9; ++k) text += ", " + p;
+    text += "]\n";
+  }
+  f.write("a.yaml", text);
+  must_fail(f, "hw check a.yaml", {"a.yaml:", "error: "});
+}
+
+TEST_CASE("descriptions that are not there, or not text", "[error]") {
+  const Folder f("none");
+  must_fail(f, "hw check none", {"no hardware description 'none'", "looked for none, "});
+  f.write("a.yaml", std::string("dlc_hw: 1\n\0\xff", 12));
+  must_fail(f, "hw check a.yaml", {"a.yaml", "error: "});
+  f.write("m.onnx", mlp());
+  must_fail(f, "--hw=asic,NOPE=3 m.onnx -o m.dlca", {"NOPE"});
+  must_fail(f, "--hw=native,max=v9 m.onnx -o m.dlca", {"max=v9 is not one of v1, v2, v3, v4"});
+}

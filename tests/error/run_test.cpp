@@ -1,0 +1,148 @@
+// Bad artifacts, inputs, outputs and command lines.
+#include "tests/error/run.h"
+
+#include "dlc/io/artifact.h"
+#include "dlc/io/numpy.h"
+
+using namespace dlc;
+using namespace dlc::test;
+
+namespace {
+
+void write_input(const std::string& file, const std::string& name, DType dtype, std::vector<int64_t> shape) {
+  REQUIRE_OK(Tensor t, Tensor::make(dtype, std::move(shape)));
+  for (int64_t i = 0; i < t.elements(); ++i) t.set_double(i, static_cast<double>(i) / 4 - 1);
+  const auto ok = write_tensors(file, {{name, t}});
+  REQUIRE(ok.has_value());
+}
+
+}  // namespace
+
+TEST_CASE("a damaged artifact is refused", "[error]") {
+  const Folder f("artifact");
+  f.write("m.onnx", mlp());
+  write_input(f / "x.npz", "x", kF32, {2, 8});
+  must_succeed(f, "m.onnx -o m.dlca");
+  must_succeed(f, "run m.dlca --input x.npz");
+  const std::string whole = read_file(f / "m.dlca");
+
+  for (size_t part = 0; part < 8; ++part) {
+    f.write("bad.dlca", std::string_view(whole).substr(0, whole.size() * part / 8));
+    must_fail(f, "run bad.dlca --input x.npz --output y.npz", {"bad.dlca: error: "});
+  }
+  // A changed byte in the header, the table and every section.
+  REQUIRE_OK(const Artifact a, Artifact::open(f / "m.dlca"));
+  std::vector<size_t> places = {2, 9, 17, 30};
+  for (const std::string& name : a.names()) {
+    REQUIRE_OK(const auto bytes, a.section(name));
+    if (!bytes.empty())
+      places.push_back(whole.find(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
+  }
+  CHECK(places.size() >= 8);
+  for (const size_t at : places) {
+    std::string bad = whole;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    f.write("bad.dlca", bad);
+    must_fail(f, "run bad.dlca --input x.npz --output y.npz", {"bad.dlca: error: "});
+  }
+}
+
+TEST_CASE("an artifact of another machine is refused", "[error]") {
+  const Folder f("hash");
+  f.write("m.onnx", mlp());
+  write_input(f / "x.npz", "x", kF32, {2, 8});
+  must_succeed(f, "--hw=x86-64 m.onnx -o m.dlca");
+  must_succeed(f, "run m.dlca --hw=x86-64 --input x.npz");
+  must_fail(f, "run m.dlca --hw=x86-64-v3 --input x.npz --output y.npz",
+            {"m.dlca: error: was compiled for x86_64 with arch_hash 0x", "x86_64_v3"});
+}
+
+TEST_CASE("inputs that do not fit", "[error]") {
+  const Folder f("inputs");
+  f.write("m.onnx", mlp());
+  must_succeed(f, "m.onnx -o m.dlca");
+  must_fail(f, "run m.dlca --output y.npz", {"input 'x' is missing: the model takes x: f32[2,8]"});
+  write_input(f / "z.npz", "z", kF32, {2, 8});
+  must_fail(f, "run m.dlca --input z.npz --output y.npz", {"input 'x' is missing", "given were z"});
+  write_input(f / "x.npz", "x", kF32, {2, 9});
+  must_fail(f, "run m.dlca --input x.npz --output y.npz", {"input 'x' is f32[2,9], the model takes f32[2,8]"});
+  write_input(f / "x.npz", "x", kF64, {2, 8});
+  must_fail(f, "run m.dlca --input x.npz --output y.npz", {"input 'x' is f64[2,8], the model takes f32[2,8]"});
+  must_fail(f, "run m.dlca --input none.npz --output y.npz", {"none.npz: error: "});
+  f.write("bad.npz", "PK not an archive");
+  must_fail(f, "run m.dlca --input bad.npz --output y.npz", {"bad.npz: error: "});
+  f.write("bad.npy", "\x93NUMPY");
+  must_fail(f, "run m.dlca --input x=bad.npy --output y.npz", {"bad.npy: error: "});
+}
+
+TEST_CASE("symbolic dims outside their range", "[error]") {
+  const Folder f("dims");
+  auto m = mlp();
+  m.mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_param("N");
+  m.mutable_graph()
+      ->mutable_output(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_param("N");
+  f.write("m.onnx", m);
+  must_succeed(f, "m.onnx --dim N=1..4 -o m.dlca");
+  write_input(f / "x.npz", "x", kF32, {3, 8});
+  must_succeed(f, "run m.dlca --input x.npz");
+  write_input(f / "x.npz", "x", kF32, {5, 8});
+  must_fail(f, "run m.dlca --input x.npz --output y.npz", {"dim N is 5, the model takes 1 to 4"});
+  must_fail(f, "m.onnx --dim N=4..1 -o m2.dlca", {"--dim N=4..1: the range is empty"});
+  must_fail(f, "m.onnx --dim N -o m2.dlca", {"--dim N: a name and a size are wanted"});
+  must_fail(f, "m.onnx --dim N=x -o m2.dlca", {"'x' is not a size"});
+}
+
+TEST_CASE("devices that are not there", "[error]") {
+  const Folder f("devices");
+  f.write("m.onnx", mlp());
+  write_input(f / "x.npz", "x", kF32, {2, 8});
+  must_succeed(f, "m.onnx -o m.dlca");
+  must_fail(f, "run m.dlca --device tpu: --input x.npz", {"no plugin opens devices 'tpu:'", "looked in"});
+  must_fail(f, "run m.dlca --device cpu --input x.npz", {"'cpu' is not a device URI"});
+  must_fail(f, "run m.dlca --device cpu:7 --input x.npz", {"cpu:7"});
+  must_fail(f, "cosim m.dlca", {"nothing in this model can be co-simulated"});
+}
+
+TEST_CASE("outputs that cannot be written", "[error]") {
+  const Folder f("outputs");
+  f.write("m.onnx", mlp());
+  write_input(f / "x.npz", "x", kF32, {2, 8});
+  must_fail(f, "m.onnx -o none/m.dlca", {"none/m.dlca: error: cannot write: No such file or directory"});
+  must_fail(f, "m.onnx -o m.onnx/m.dlca", {"cannot write: Not a directory"});
+  must_fail(f, "m.onnx -o m.xyz", {"m.xyz: error: the output's ending says what to write"});
+  must_succeed(f, "m.onnx -o m.dlca");
+  must_fail(f, "run m.dlca --input x.npz --output none/y.npz", {"none/y.npz"});
+  // What was there stays as it was.
+  std::filesystem::create_directories(f / "folder.dlca");
+  must_fail(f, "m.onnx -o folder.dlca", {"folder.dlca: error: "});
+}
+
+TEST_CASE("wrong command lines have exit code 2", "[error]") {
+  const Folder f("usage");
+  for (const char* arguments : {"", "--nonsense m.onnx", "run", "run --device", "hw", "hw frobnicate x",
+                                "m.onnx --emit=nothing", "bench m.onnx --threads 0", "bench m.onnx --runs many"}) {
+    const Outcome o = dlc::test::dlc(f, arguments);
+    INFO("dlc " << arguments << "\n" << o.out << o.err);
+    CHECK(o.code == 2);
+  }
+  CHECK(dlc::test::dlc(f, "--help").code == 0);
+  CHECK(dlc::test::dlc(f, "--version").code == 0);
+}
+
+TEST_CASE("errors as JSON", "[error]") {
+  const Folder f("json");
+  const Outcome o = dlc::test::dlc(f, "none.onnx -o m.dlca --json");
+  CHECK(o.code == 1);
+  CHECK_THAT(o.out, Catch::Matchers::Contains("\"error\"") && Catch::Matchers::Contains("\"file\": \"none.onnx\""));
+}
