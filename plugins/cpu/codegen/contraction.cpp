@@ -17,11 +17,17 @@ namespace {
 
 using Names = std::map<std::string, Expr, std::less<>>;
 
-const ValNode* the_reduction(const Val& v, int& count) {
-  const ValNode* found = nullptr;
-  walk(v, [&](const ValNode& n) {
-    if (n.kind == ValKind::reduce) found = &n, ++count;
-  });
+// The reduction in v, and how many different ones there are. The same one may be used several times.
+Val the_reduction(const Val& v, int& count) {
+  Val found;
+  const std::function<void(const Val&)> visit = [&](const Val& n) {
+    if (n->kind == ValKind::reduce && !(found && val::structurally_equal(found, n))) {
+      found = n;
+      ++count;
+    }
+    for (const Val& a : n->args) visit(a);
+  };
+  visit(v);
   return found;
 }
 
@@ -113,14 +119,8 @@ class Planner {
 
 Result<std::string> Planner::match(Stmt& s) {
   int count = 0;
-  const ValNode* r = the_reduction(s.value, count);
+  const Val reduction = the_reduction(s.value, count);
   if (count != 1) return std::string(count == 0 ? "it has no reduction" : "it has several reductions");
-  Val reduction;
-  rewrite(s.value, [&](const Val& v) {
-    if (v.get() == r) reduction = v;
-    return nullptr;
-  });
-  if (!reduction) return std::string("its reduction is inside another value");
   const auto c = contraction(reduction);
   if (!c) return std::string("it is no sum of products of two reads");
   if (!c->scales.empty() || !c->conditions.empty())
@@ -240,18 +240,12 @@ Result<> Planner::pad(Stmt& s, Classes& c, const Lowered& l) {
   std::vector<Val> indices;
   for (size_t d = 0; d < read->args.size(); ++d) indices.push_back(val::index(*val::as_expr(read->args[d]) - low[d]));
   const Val padded_read = val::read(padded, source.dtype, indices);
-  Val reduction;
   s.value = rewrite(s.value, [&](const Val& v) -> Val {
-    if (v->kind == ValKind::orelse && v->args[0] == read) return padded_read;
-    return nullptr;
+    const bool is_padded = v->kind == ValKind::orelse && val::structurally_equal(v->args[0], read);
+    return is_padded ? padded_read : nullptr;
   });
   int count = 0;
-  const ValNode* r = the_reduction(s.value, count);
-  rewrite(s.value, [&](const Val& v) {
-    if (v.get() == r) reduction = v;
-    return nullptr;
-  });
-  c.reduction = reduction;
+  c.reduction = the_reduction(s.value, count);
   c.m_side = {padded_read, nullptr};
   return {};
 }
@@ -395,12 +389,16 @@ void Planner::piece(const Stmt& s, const Classes& c, const std::string& split, i
     keep(pack, "packs " + source.name);
   }
   const Val packed_read = val::read(packed, source.dtype, at);
-  stmt.value = rewrite(s.value, [&](const Val& v) -> Val {
-    if (v == b) return packed_read;
-    if (v->kind == ValKind::reduce) return val::reduce(v->reduce_op(), v->to, c.k, v->args[0]);
-    return nullptr;
+  // One node for every use of the sum, so that it is computed once: a read without indices stands for it meanwhile.
+  const Val stand_in = val::read(packed, c.reduction->type, {});
+  const Val body = rewrite(c.reduction->args[0], [&](const Val& v) {
+    return v->kind == ValKind::read && val::structurally_equal(v, b) ? packed_read : nullptr;
   });
-  stmt.value = substitute(stmt.value, names);
+  const Val sum = substitute(val::reduce(c.reduction->reduce_op(), c.reduction->to, c.k, body), names);
+  stmt.value = rewrite(s.value, [&](const Val& v) { return v->kind == ValKind::reduce ? stand_in : nullptr; });
+  stmt.value = rewrite(substitute(stmt.value, names), [&](const Val& v) {
+    return v->kind == ValKind::read && v->tensor == packed && v->args.empty() ? sum : nullptr;
+  });
 
   // The schedule.
   Schedule schedule;

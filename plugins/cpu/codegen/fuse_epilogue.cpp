@@ -46,37 +46,43 @@ bool is_view_or_base(const Kernel& k, int tensor) {
   return std::ranges::any_of(k.tensors, [&](const KernelTensor& t) { return t.view && t.view->base == tensor; });
 }
 
-// The only read of `tensor` in v, outside reductions; null when there is none or another.
+// The read of `tensor` in v, outside reductions; null when there is none, or reads of different elements.
 Val only_read(const Val& v, int tensor) {
   Val found;
-  int count = 0;
+  bool ambiguous = false;
   const std::function<void(const Val&, bool)> visit = [&](const Val& n, bool reduced) {
     if (n->kind == ValKind::read && n->tensor == tensor) {
-      ++count;
-      if (!reduced) found = n;
+      ambiguous |= reduced || (found && !val::structurally_equal(found, n));
+      found = n;
     }
     for (const Val& a : n->args) visit(a, reduced || n->kind == ValKind::reduce);
   };
   visit(v, false);
-  return count == 1 ? found : nullptr;
+  return ambiguous ? nullptr : found;
 }
 
 // Puts the value of `producer` in place of its read in `consumer`; false when it cannot be.
 bool inline_into(const Kernel& k, const Stmt& producer, Stmt& consumer) {
   const Val read = only_read(consumer.value, producer.tensor);
-  if (!read || read->args.size() != consumer.loops.size()) return false;
+  if (!read) return false;
   for (const Val& i : consumer.indices)
     if (only_read(i, producer.tensor)) return false;
   std::map<std::string, Expr, std::less<>> names;
   std::set<std::string, std::less<>> used;
   for (size_t d = 0; d < read->args.size(); ++d) {
     const auto e = val::as_expr(read->args[d]);
+    if (e && e->is(0) && producer.loops[d].extent.is(1)) {
+      names[producer.loops[d].var] = *e;
+      continue;
+    }
     const auto var = e ? e->as_symbol() : std::nullopt;
     if (!var || !used.insert(std::string(*var)).second) return false;
     const auto loop = std::ranges::find(consumer.loops, *var, &Loop::var);
     if (loop == consumer.loops.end() || !(loop->extent == producer.loops[d].extent)) return false;
     names[producer.loops[d].var] = *e;
   }
+  for (const Loop& loop : consumer.loops)  // each sum is needed at one point only
+    if (!used.contains(loop.var) && !loop.extent.is(1)) return false;
   // Reduction loops with names of their own.
   std::set<std::string> taken;
   for (const Loop& l : consumer.loops) taken.insert(l.var);
@@ -96,7 +102,9 @@ bool inline_into(const Kernel& k, const Stmt& producer, Stmt& consumer) {
   Val value = val::reduce(sum->reduce_op(), sum->to, loops, substitute(sum->args[0], renamed));
   const DType stored = k.tensors[static_cast<size_t>(producer.tensor)].dtype;
   if (!(stored == value->type)) value = val::cast(stored, value);
-  consumer.value = rewrite(consumer.value, [&](const Val& v) { return v == read ? value : nullptr; });
+  consumer.value = rewrite(consumer.value, [&](const Val& v) {
+    return v->kind == ValKind::read && v->tensor == producer.tensor ? value : nullptr;
+  });
   return true;
 }
 
