@@ -1,0 +1,367 @@
+// The search for a chain: patterns are tried on the whole value first; what a pattern leaves to others is searched the
+// same way. Loops of the instruction are assigned to loops of the kernel by what depends on them, and the cheapest
+// assignment by the machine's own `cycles` wins.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/map/plan.h"
+#include "core/map/value.h"
+#include "dlc/base/checked.h"
+#include "dlc/kernel/access.h"
+
+namespace dlc::map {
+
+namespace {
+
+constexpr int kMostAssignments = 400;
+constexpr int kMostDepth = 4;
+
+class ChainMaker {
+ public:
+  ChainMaker(const Machine& machine, std::shared_ptr<Target> target) : machine_(machine), target_(std::move(target)) {
+    chain_.target = target_;
+    for (size_t t = 0; t < target_->buffers.size(); ++t) {
+      TensorType type{target_->kernel.tensors[t].dtype, {}};
+      for (const int64_t n : target_->shapes[t]) type.shape.emplace_back(n);
+      chain_.layouts.push_back(Layout::of(type, machine.lanes));
+    }
+  }
+
+  Result<Chain> run(const Loc& where) {
+    auto plans = cover(target_->value, -1, 0);
+    if (!plans) {
+      Error e(where, "no instruction computes this: " + (why_.empty() ? std::string("nothing matches") : why_));
+      return std::unexpected(std::move(e));
+    }
+    chain_.plans = std::move(*plans);
+    return std::move(chain_);
+  }
+
+ private:
+  using Plans = std::vector<Plan>;
+
+  void blame(int depth, const std::string& why, size_t weight = 0) {
+    const size_t rank = static_cast<size_t>(depth) * 100 + weight;
+    if (why_.empty() || rank > why_rank_) {
+      why_ = why;
+      why_rank_ = rank;
+    }
+  }
+
+  static int64_t total(const Plans& plans) {
+    int64_t sum = 0;
+    for (const Plan& p : plans) sum += p.cost;
+    return sum;
+  }
+
+  // The plans that leave `v` in memory `space` (-1: in the result's buffer), the last of them the one that does.
+  std::optional<Plans> cover(const Val& v, int space, int depth) {
+    if (depth > kMostDepth) return std::nullopt;
+    std::optional<Plans> best;
+    for (const Pattern& p : machine_.compute) {
+      const int tensor = p.stmt().tensor, to = p.spaces[static_cast<size_t>(tensor)];
+      const DType element = p.kernel.tensors[static_cast<size_t>(tensor)].dtype;
+      if (space >= 0 ? to != space : machine_.mover(to, false) == nullptr) continue;
+      const DType wanted = target_->kernel.tensors[static_cast<size_t>(target_->output)].dtype;
+      if (space < 0 &&
+          (element.bytes() != wanted.bytes() || !fits(value_range(v, target_->kernel, target_->ranges), wanted)))
+        continue;
+      UnifyResult u = unify(p, v, target_->kernel, target_->ranges);
+      if (u.found.empty()) blame(depth, u.why, std::min<size_t>(u.depth, 40));
+      for (Unified& found : u.found) {
+        auto plans = complete(p, std::move(found), v, space, depth);
+        if (plans && (!best || total(*plans) < total(*best))) best = std::move(plans);
+      }
+    }
+    return best;
+  }
+
+  std::optional<Plans> complete(const Pattern& p, Unified found, const Val& v, int space, int depth) {
+    Plans plans;
+    Plan plan(p);
+    plan.fields = found.fields;
+    plan.value = v;
+    for (const Reading& r : found.reads) {
+      auto o = operand(p, r, plans, depth);
+      if (!o) return std::nullopt;
+      plan.reads.push_back(std::move(*o));
+    }
+    plan.store.kind = space < 0 ? OperandKind::data : OperandKind::temp;
+    plan.store.space = p.spaces[static_cast<size_t>(p.stmt().tensor)];
+    plan.store.address = p.store();
+    plan.store.element = p.kernel.tensors[static_cast<size_t>(p.stmt().tensor)].dtype;
+    if (!plan.store.address.base.valid()) return std::nullopt;
+    if (space < 0) {
+      plan.store.tensor = target_->output;
+      plan.store.index = target_->output_index;
+    }
+    accumulating(plan, v);
+    std::vector<bool> mine(target_->loops.size(), false);
+    for (size_t l = 0; l < mine.size(); ++l) mine[l] = !target_->loops[l].reduction;
+    for (const auto& [pattern, reduce] : found.reductions)
+      for (const Loop& loop : reduce->loops)
+        for (size_t l = 0; l < mine.size(); ++l) mine[l] = mine[l] || target_->loops[l].var == loop.var;
+    plan.uses = mine;
+    if (!assign(plan, plans, depth)) return std::nullopt;
+    plans.push_back(std::move(plan));
+    return plans;
+  }
+
+  std::optional<Operand> operand(const Pattern& p, const Reading& r, Plans& plans, int depth) {
+    Operand o;
+    o.space = p.spaces[static_cast<size_t>(r.pattern->tensor)];
+    o.element = p.kernel.tensors[static_cast<size_t>(r.pattern->tensor)].dtype;
+    o.address = p.address(r.pattern->tensor, r.pattern->args);
+    if (!o.address.base.valid() || o.space < 0) return std::nullopt;
+    const bool is_read = r.target->kind == ValKind::read;
+    const bool looks_up = is_read && std::ranges::any_of(r.target->args, [](const Val& a) { return !val::as_expr(a); });
+    const bool is_constant = is_read && target_->constants.contains(r.target->tensor) && (o.address.data || !looks_up);
+    if (r.target->kind == ValKind::integer || is_constant) {
+      o.kind = OperandKind::constant;
+      if (machine_.mover(o.space, true) == nullptr) return std::nullopt;
+      if (!is_constant) {
+        o.literal = r.target->integer;
+        return o;
+      }
+      o.tensor = r.target->tensor;
+      for (const Val& a : r.target->args) o.index.push_back(val::as_expr(a).value_or(Expr::symbol("data")));
+      return o;
+    }
+    if (is_read && !looks_up) {
+      const KernelTensor& t = target_->kernel.tensors[static_cast<size_t>(r.target->tensor)];
+      o.tensor = r.target->tensor;
+      for (const Val& a : r.target->args) o.index.push_back(*val::as_expr(a));
+      if (machine_.mover(o.space, true) == nullptr || t.dtype != o.element) {
+        blame(depth, fmt::format("{} is {}, {} reads {}", t.name, to_string(t.dtype), p.name, to_string(o.element)),
+              50);
+        return std::nullopt;
+      }
+      return o;
+    }
+    // What is kept between instructions has the loops of the result; partial sums are not kept.
+    const auto symbols = free_symbols(r.target);
+    if (std::ranges::any_of(target_->loops,
+                            [&](const TargetLoop& l) { return l.reduction && symbols.contains(l.var); }))
+      return std::nullopt;
+    const auto key = std::pair(r.target.get(), o.space);
+    auto known = covers_.find(key);
+    if (known == covers_.end()) known = covers_.emplace(key, cover(r.target, o.space, depth + 1)).first;
+    const std::optional<Plans>& sub = known->second;
+    if (!sub) return std::nullopt;
+    const int at = static_cast<int>(plans.size());
+    for (const Plan& plan : *sub) {
+      plans.push_back(plan);
+      for (Operand& inner : plans.back().reads)
+        if (inner.temp >= 0) inner.temp += at;
+    }
+    o.kind = OperandKind::temp;
+    o.temp = static_cast<int>(plans.size()) - 1;
+    return o;
+  }
+
+  // Whether the instruction can add its sum to what is there.
+  void accumulating(Plan& plan, const Val& v) {
+    if (v->kind != ValKind::reduce || v->reduce_op() != ReduceOp::sum) return;
+    Kernel k = target_->kernel;
+    k.tensors.push_back({"sum.so.far", plan.store.element, {}, Role::temp, {}});
+    const Val before = val::read(static_cast<int>(k.tensors.size()) - 1, plan.store.element, {});
+    const Val more =
+        canonical(val::cast(plan.store.element, val::binary(BinaryOp::add, before, v)), k, target_->ranges);
+    for (const Val& value : {val::binary(BinaryOp::add, before, v), more})
+      for (Unified& u : unify(*plan.pattern, value, k, target_->ranges).found)
+        for (const Reading& r : u.reads) {
+          if (!val::structurally_equal(r.target, before)) continue;
+          const Address a = plan.pattern->address(r.pattern->tensor, r.pattern->args);
+          const bool same_place =
+              a.base == plan.store.address.base && a.coefficients == plan.store.address.coefficients;
+          if (same_place && u.reads.size() == plan.reads.size() + 1) {
+            plan.accumulate = u.fields;
+            return;
+          }
+        }
+  }
+
+  // ---- loops
+
+  bool depends(const Operand& o, const Plans& plans, size_t loop) const {
+    if (o.kind == OperandKind::temp && o.temp >= 0) {
+      if (target_->loops[loop].reduction) return false;
+      const auto symbols = free_symbols(plans[static_cast<size_t>(o.temp)].value);
+      return symbols.contains(target_->loops[loop].var);
+    }
+    return std::ranges::any_of(o.index, [&](const Expr& e) { return e.mentions(target_->loops[loop].var); });
+  }
+
+  bool may_assign(const Plan& plan, const Plans& plans, size_t u, size_t v) const {
+    const bool reduces = u >= plan.pattern->outer;
+    if (reduces != target_->loops[v].reduction || !plan.uses[v]) return false;
+    for (const Operand& o : plan.reads)
+      if (depends(o, plans, v) && o.address.coefficients[u].is(0)) return false;
+    const auto n = plan.pattern->loops[u].extent.constant();
+    if (n && *n != target_->loops[v].extent) return false;
+    return reduces || !plan.store.address.coefficients[u].is(0);
+  }
+
+  struct Search {
+    Plan* plan = nullptr;
+    const Plans* plans = nullptr;
+    std::vector<size_t> order;
+    std::optional<std::vector<int>> best;
+    int64_t cost = 0;
+    int left = kMostAssignments;
+    bool maximal = true;
+    std::string why;
+  };
+
+  bool assign(Plan& plan, const Plans& plans, int depth) {
+    Search s{&plan, &plans, {}, {}, 0, kMostAssignments, true, {}};
+    for (const bool lanes : {true, false})
+      for (size_t u = 0; u < plan.pattern->loops.size(); ++u)
+        if (plan.pattern->loops[u].extent.constant().has_value() == lanes) s.order.push_back(u);
+    plan.assign.assign(plan.pattern->loops.size(), -1);
+    std::vector<bool> used(target_->loops.size(), false);
+    for (const bool maximal : {true, false}) {
+      s.maximal = maximal;
+      s.left = kMostAssignments;
+      step(s, 0, used);
+      if (s.best) break;
+    }
+    if (!s.best) {
+      if (!s.why.empty()) blame(depth, s.why, 80);
+      return false;
+    }
+    plan.assign = *s.best;
+    plan.cost = s.cost;
+    return true;
+  }
+
+  void step(Search& s, size_t at, std::vector<bool>& used) {
+    if (s.left <= 0) return;
+    Plan& plan = *s.plan;
+    if (at == s.order.size()) {
+      --s.left;
+      return consider(s);
+    }
+    const size_t u = s.order[at];
+    const Loop& loop = plan.pattern->loops[u];
+    const bool lane = loop.extent.constant().value_or(1) > 1;
+    bool any = false;
+    for (size_t v = 0; v < used.size(); ++v) {
+      if (used[v] || !may_assign(plan, *s.plans, u, v)) continue;
+      any = true;
+      used[v] = true;
+      plan.assign[u] = static_cast<int>(v);
+      step(s, at + 1, used);
+      plan.assign[u] = -1;
+      used[v] = false;
+    }
+    if (!any && lane && s.why.empty())
+      s.why = fmt::format("{} needs a loop of {} in all operands that its loop {} walks; there is none",
+                          plan.pattern->name, to_string(loop.extent), loop.var);
+    if (!lane && (!any || !s.maximal)) step(s, at + 1, used);
+  }
+
+  // Vectors must be walked whole: every lane loop that the operands have.
+  bool lanes_covered(const Plan& plan) const {
+    for (size_t v = 0; v < target_->loops.size(); ++v) {
+      if (!target_->loops[v].lane || !plan.uses[v]) continue;
+      const bool lane = std::ranges::any_of(plan.reads, [&](const Operand& o) {
+        return o.kind == OperandKind::data &&
+               std::ranges::any_of(o.index, [&](const Expr& e) { return e.mentions(target_->loops[v].var); });
+      });
+      if (lane && std::ranges::find(plan.assign, static_cast<int>(v)) == plan.assign.end()) return false;
+    }
+    return true;
+  }
+
+  void consider(Search& s) {
+    Plan& plan = *s.plan;
+    if (!lanes_covered(plan)) {
+      if (s.why.empty()) s.why = plan.pattern->name + " does not walk the channels of an operand together";
+      return;
+    }
+    for (size_t v = 0; v < target_->loops.size(); ++v) {
+      const bool assigned = std::ranges::find(plan.assign, static_cast<int>(v)) != plan.assign.end();
+      if (target_->loops[v].reduction && plan.uses[v] && !assigned && !plan.accumulate) {
+        if (s.why.empty()) s.why = fmt::format("{} has no loop for {}", plan.pattern->name, target_->loops[v].var);
+        return;
+      }
+    }
+    // As much as the instruction takes at once; only its fields limit that here, memories do when tiles are chosen.
+    for (const int64_t most : {int64_t{1} << 40, int64_t{64}, int64_t{16}, int64_t{4}, int64_t{2}, int64_t{1}}) {
+      Box box{std::vector<int64_t>(target_->loops.size(), 0), {}};
+      int64_t times = 1;
+      for (size_t v = 0; v < target_->loops.size(); ++v) {
+        const bool assigned = std::ranges::find(plan.assign, static_cast<int>(v)) != plan.assign.end();
+        const bool lane = target_->loops[v].lane;
+        const int64_t n = target_->loops[v].extent;
+        box.extent.push_back(!assigned ? 1 : lane ? n : std::min(n, most));
+        if (plan.uses[v]) times *= ceil_div(n, box.extent.back());
+      }
+      std::vector<int64_t> base;
+      for (const Operand& o : plan.reads) base.push_back(constant_part(o.address.base));
+      base.push_back(constant_part(plan.store.address.base));
+      chain_.plans.clear();
+      std::vector<Placement> temps = probe_temps(*s.plans, box);
+      std::string why;
+      const auto solved = solve(machine_, chain_, plan, box, base, temps, false, &why);
+      if (!solved) {
+        if (s.why.empty()) s.why = why;
+        continue;
+      }
+      const int64_t cost = times * cycles(*plan.pattern->what, solved->instruction);
+      if (!s.best || cost < s.cost) {
+        s.best = plan.assign;
+        s.cost = cost;
+      }
+      return;
+    }
+  }
+
+  // Results of the plans before, as they would lie for this box.
+  std::vector<Placement> probe_temps(const Plans& plans, const Box& box) const {
+    std::vector<Placement> temps;
+    for (const Plan& p : plans) {
+      Box inner = box;
+      for (size_t v = 0; v < target_->loops.size(); ++v) {
+        const bool assigned = std::ranges::find(p.assign, static_cast<int>(v)) != p.assign.end();
+        if (target_->loops[v].reduction) inner.extent[v] = assigned ? target_->loops[v].extent : 1;
+      }
+      std::vector<int64_t> base;
+      for (const Operand& o : p.reads) base.push_back(constant_part(o.address.base));
+      base.push_back(constant_part(p.store.address.base));
+      const auto solved = solve(machine_, chain_, p, inner, base, temps, false, nullptr);
+      temps.push_back(solved ? solved->store : Placement{std::vector<int64_t>(target_->loops.size(), 0), 0});
+    }
+    return temps;
+  }
+
+  static int64_t constant_part(const Expr& e) {
+    for (const Term& t : e.terms())
+      if (t.factors.empty()) return t.coefficient;
+    return 0;
+  }
+
+  static int64_t cycles(const HwInsn& insn, const Instruction& i) {
+    std::map<std::string, int64_t, std::less<>> fields;
+    for (size_t f = 0; f < insn.fields.size(); ++f) fields.emplace(insn.fields[f].name, i.fields[f]);
+    return insn.cycles ? evaluate(*insn.cycles, fields).value_or(1) : 1;
+  }
+
+  const Machine& machine_;
+  std::shared_ptr<Target> target_;
+  Chain chain_;                                                            // without plans: for solve()
+  std::map<std::pair<const ValNode*, int>, std::optional<Plans>> covers_;  // by value and memory
+  std::string why_;
+  size_t why_rank_ = 0;
+};
+
+}  // namespace
+
+Result<Chain> make_chain(const Machine& machine, std::shared_ptr<Target> target, const Loc& where) {
+  return ChainMaker(machine, std::move(target)).run(where);
+}
+
+}  // namespace dlc::map

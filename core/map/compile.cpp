@@ -1,0 +1,213 @@
+#include "dlc/map/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/map/emit.h"
+#include "core/map/sync.h"
+#include "dlc/base/checked.h"
+#include "dlc/hw/check_program.h"
+#include "dlc/kernel/access.h"
+
+namespace dlc {
+
+using map::Chain;
+using map::Emitter;
+using map::Layout;
+using map::Machine;
+using map::Place;
+using map::Target;
+using map::Tiling;
+
+namespace {
+
+Loc place_of(const Program& p, const Call& call) {
+  Loc loc;
+  loc.node = call.locations.empty() ? p.kernels[static_cast<size_t>(call.kernel)].name : call.locations.front();
+  return loc;
+}
+
+Result<Chain> chain_for(const Machine& machine, const Program& p, const Call& call) {
+  DLC_TRY(Target target, map::make_target(p, call, machine.lanes));
+  return map::make_chain(machine, std::make_shared<Target>(std::move(target)), place_of(p, call));
+}
+
+class Compiler {
+ public:
+  Compiler(const HwDescription& hw, const Program& p, const AcceleratorOptions& options)
+      : hw_(hw), p_(p), options_(options) {}
+
+  Result<AcceleratorImage> run() {
+    DLC_TRY(machine_, map::read_machine(hw_));
+    DLC_CHECK(segments());
+    DLC_CHECK(buffers());
+    Emitter emitter(machine_, p_, places_, weights_);
+    for (size_t c = 0; c < p_.calls.size(); ++c) {
+      const Call& call = p_.calls[c];
+      const Loc where = place_of(p_, call);
+      DLC_TRY(const Chain chain, chain_for(machine_, p_, call));
+      DLC_TRY(const Tiling tiling, map::choose_tiling(machine_, chain, where));
+      AcceleratorLayer layer;
+      layer.name = where.node;
+      layer.first = static_cast<int64_t>(emitter.program.size());
+      DLC_CHECK(emitter.call(chain, tiling, where));
+      layer.end = static_cast<int64_t>(emitter.program.size());
+      layer.macs = macs(p_.kernels[static_cast<size_t>(call.kernel)]).constant().value_or(0);
+      for (const map::Plan& plan : chain.plans) layer.plan += (layer.plan.empty() ? "" : ", ") + plan.pattern->name;
+      for (size_t l = 0; l < chain.target->loops.size(); ++l)
+        if (tiling.tile[l] > 1 || chain.target->loops[l].extent > 1)
+          layer.tile +=
+              fmt::format("{}{}:{}", layer.tile.empty() ? "" : " ", chain.target->loops[l].var, tiling.tile[l]);
+      out_.layers.push_back(std::move(layer));
+    }
+    out_.program = std::move(emitter.program);
+    out_.tiles = std::move(emitter.tiles);
+    out_.weights = std::move(emitter.weights);
+    DLC_CHECK(finish());
+    return std::move(out_);
+  }
+
+ private:
+  int segment(const char* name) const {
+    for (size_t s = 0; s < hw_.spaces.size(); ++s)
+      if (hw_.spaces[s].segment >= 0 && hw_.spaces[s].name.ends_with("." + std::string(name)))
+        return static_cast<int>(s);
+    return -1;
+  }
+
+  Result<> segments() {
+    weights_ = segment("weights");
+    arena_ = segment("arena");
+    if (weights_ < 0 || arena_ < 0 || segment("code") < 0)
+      return fail({hw_.file, 0, 0, {}}, hw_.name + " has no external memory with segments code, weights and arena");
+    for (size_t s = 0; s < hw_.spaces.size(); ++s) {
+      const int i = static_cast<int>(s);
+      if (hw_.spaces[s].segment >= 0 && i != weights_ && i != arena_ && i != segment("code")) io_.push_back(i);
+    }
+    return {};
+  }
+
+  int64_t bytes_of(const ProgramBuffer& b) const { return Layout::of(b.type, machine_.lanes).bytes(); }
+
+  // The memory plan for the buffers as they really lie; what has no segment of its own follows in the arena.
+  Result<> buffers() {
+    Program sized = p_;
+    for (ProgramBuffer& b : sized.buffers) b.type = {kU8, {Expr(bytes_of(b))}};
+    const int64_t align = hw_.state_of(arena_).align;
+    DLC_CHECK(plan_memory(sized, align));
+    out_.arena_bytes = sized.arena_bytes.constant().value_or(0);
+    size_t next = 0;
+    for (size_t b = 0; b < p_.buffers.size(); ++b) {
+      const ProgramBuffer& buffer = p_.buffers[b];
+      if (buffer.alias || buffer.kind == BufferKind::constant) continue;
+      Place place{arena_, 0};
+      if (buffer.kind == BufferKind::temp) {
+        place.offset = sized.buffers[b].offset.constant().value_or(0);
+      } else if (next < io_.size()) {
+        place.segment = io_[next++];
+      } else {
+        place.offset = ceil_div(out_.arena_bytes, align) * align;
+        out_.arena_bytes = place.offset + bytes_of(buffer);
+      }
+      places_.emplace(static_cast<int>(b), place);
+      if (buffer.kind == BufferKind::temp) continue;
+      AcceleratorIo io{buffer.name,  buffer.type.dtype, {}, machine_.lanes, place.segment,
+                       place.offset, bytes_of(buffer)};
+      for (const Expr& e : buffer.type.shape) {
+        const auto n = e.constant();
+        if (!n) return fail({}, fmt::format("{} has the symbolic extent {}", buffer.name, to_string(e)));
+        io.shape.push_back(*n);
+      }
+      (buffer.kind == BufferKind::input ? out_.inputs : out_.outputs).push_back(std::move(io));
+    }
+    return {};
+  }
+
+  Result<> finish() {
+    for (size_t i = 0; i < hw_.isa.insns.size(); ++i) {
+      if (!hw_.isa.insns[i].forms.empty()) continue;
+      Instruction end = make_instruction(hw_, static_cast<int>(i));
+      if (hw_.isa.insns[i].field("irq") >= 0) DLC_CHECK(set_field(hw_, end, "irq", 1));
+      out_.program.push_back(std::move(end));
+      out_.tiles.push_back(0);
+      break;
+    }
+    DLC_TRY(const Footprints footprints, Footprints::make(hw_));
+    DLC_CHECK(map::synchronise(hw_, footprints, out_.program));
+    if (options_.prove) {
+      DLC_TRY(const ProgramCheck check, check_program(hw_, out_.program));
+      if (!check.ok()) return fail({}, "the program is not right: " + report(hw_, out_.program, check));
+    }
+    const auto retired = map::retire_times(hw_, out_.program);
+    int64_t before = 0, last = 0;
+    for (AcceleratorLayer& l : out_.layers) {
+      for (int64_t i = l.first; i < l.end; ++i) last = std::max(last, retired[static_cast<size_t>(i)]);
+      l.predicted_cycles = last - before;
+      before = last;
+    }
+    return {};
+  }
+
+  const HwDescription& hw_;
+  const Program& p_;
+  const AcceleratorOptions& options_;
+  Machine machine_;
+  AcceleratorImage out_;
+  int weights_ = -1, arena_ = -1;
+  std::vector<int> io_;
+  std::map<int, Place> places_;
+};
+
+Layout layout_of(const AcceleratorIo& io) {
+  TensorType type{io.dtype, {}};
+  for (const int64_t n : io.shape) type.shape.emplace_back(n);
+  return Layout::of(type, io.lanes);
+}
+
+}  // namespace
+
+int AcceleratorImage::layer_of(int64_t instruction) const {
+  for (size_t l = 0; l < layers.size(); ++l)
+    if (layers[l].first <= instruction && instruction < layers[l].end) return static_cast<int>(l);
+  return -1;
+}
+
+Result<AcceleratorImage> compile_for(const HwDescription& hw, const Program& program,
+                                     const AcceleratorOptions& options) {
+  return Compiler(hw, program, options).run();
+}
+
+struct CallMatcher::Impl {
+  Machine machine;
+};
+CallMatcher::CallMatcher(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+CallMatcher::CallMatcher(CallMatcher&&) noexcept = default;
+CallMatcher& CallMatcher::operator=(CallMatcher&&) noexcept = default;
+CallMatcher::~CallMatcher() = default;
+
+Result<CallMatcher> CallMatcher::make(const HwDescription& hw) {
+  DLC_TRY(Machine machine, map::read_machine(hw));
+  return CallMatcher(std::make_unique<Impl>(std::move(machine)));
+}
+
+Result<> CallMatcher::match(const Program& program, const Call& call) const {
+  DLC_TRY(const Chain chain, chain_for(impl_->machine, program, call));
+  DLC_TRY(const Tiling tiling, map::choose_tiling(impl_->machine, chain, place_of(program, call)));
+  return {};
+}
+
+std::vector<std::byte> pack_io(const AcceleratorIo& io, const Tensor& from) {
+  std::vector<std::byte> bytes(static_cast<size_t>(io.bytes));
+  map::pack(layout_of(io), from, bytes.data());
+  return bytes;
+}
+
+Result<Tensor> unpack_io(const AcceleratorIo& io, std::span<const std::byte> from) {
+  if (static_cast<int64_t>(from.size()) < io.bytes) return fail({}, io.name + " has fewer bytes than its layout");
+  DLC_TRY(Tensor out, Tensor::make(io.dtype, io.shape));
+  map::unpack(layout_of(io), from.data(), out);
+  return out;
+}
+
+}  // namespace dlc

@@ -1,0 +1,49 @@
+// FieldSolver: the fields of one instruction as unknowns, equations between them and numbers.
+//
+//   FieldSolver s(insn);
+//   s.equal(Expr of "sy*16", 224);            // sy = 14
+//   s.equal(Expr of "y1 - 1 - y0", 13);       // waits until y0 is known
+//
+// An equation that is linear in its only unknown field gives the field; the others are checked as soon as they are
+// known. Copies are cheap enough for backtracking.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dlc/hw/encode.h"
+#include "dlc/kernel/kernel.h"
+
+namespace dlc::map {
+
+class FieldSolver {
+ public:
+  explicit FieldSolver(const HwInsn& insn) : insn_(&insn) {}
+
+  // False: contradicts what is known; why() says how.
+  bool set(int field, int64_t value);
+  bool equal(const Expr& e, int64_t value);
+  // A value over fields alone that must be this number, tested once its fields are known.
+  bool equal(const Val& v, int64_t value);
+  // Fields that are still open become 0, or the nearest value they can have; everything must hold then.
+  bool finish(const HwDescription& hw, Instruction& out);
+
+  // e with the known fields put in.
+  Expr known(const Expr& e) const { return substitute(e, exprs_); }
+  bool is_known(int field) const;
+  const HwInsn& insn() const { return *insn_; }
+  const std::string& why() const { return why_; }
+
+ private:
+  bool propagate();
+  bool fail(std::string why);
+
+  const HwInsn* insn_;
+  std::map<std::string, Expr, std::less<>> exprs_;
+  std::vector<std::pair<Expr, int64_t>> equations_;
+  std::vector<std::pair<Val, int64_t>> checks_;
+  std::string why_;
+};
+
+}  // namespace dlc::map

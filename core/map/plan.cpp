@@ -1,0 +1,180 @@
+#include "core/map/plan.h"
+
+#include <algorithm>
+
+#include "dlc/base/checked.h"
+
+namespace dlc::map {
+
+namespace {
+
+// Index of one dim over the target's loops: base + sum coefficients * loops, all numbers.
+struct Line {
+  int64_t base = 0;
+  std::vector<int64_t> coefficients;
+};
+
+std::optional<Line> line_of(const Target& t, const Expr& e) {
+  std::vector<std::string> vars;
+  for (const TargetLoop& l : t.loops) vars.push_back(l.var);
+  const auto a = affine(e, vars);
+  const auto base = a ? a->base.constant() : std::nullopt;
+  if (!base) return std::nullopt;
+  Line line{*base, {}};
+  for (const Expr& c : a->coefficients) {
+    const auto n = c.constant();
+    if (!n) return std::nullopt;
+    line.coefficients.push_back(*n);
+  }
+  return line;
+}
+
+}  // namespace
+
+std::optional<Region> region_of(const Target& t, const Operand& o, const Layout& layout, const Box& box) {
+  Region r;
+  const auto words = layout.words();
+  for (size_t d = 0; d < o.index.size(); ++d) {
+    auto line = line_of(t, o.index[d]);
+    if (!line) return std::nullopt;
+    if (static_cast<int>(d) == layout.blocked) {  // in words: the lane is the loop that steps by one
+      for (int64_t& c : line->coefficients) {
+        if (c % layout.lanes != 0 && c != 1) return std::nullopt;
+        c = c == 1 ? 0 : c / layout.lanes;
+      }
+      if (line->base % layout.lanes != 0) return std::nullopt;
+      line->base /= layout.lanes;
+    }
+    int64_t low = line->base, reach = 0;
+    for (size_t l = 0; l < t.loops.size(); ++l) {
+      const int64_t c = line->coefficients[l];
+      if (c < 0) return std::nullopt;
+      low += c * box.offset[l];
+      reach += c * (box.extent[l] - 1);
+    }
+    r.base.push_back(low);
+    r.extent.push_back(reach + 1);
+    r.may_leave.push_back(low < 0 || low + reach >= words[d]);
+    r.words *= reach + 1;
+  }
+  return r;
+}
+
+std::optional<Placement> placement_of(const Target& t, const Operand& o, const Layout& layout, const Box& box) {
+  const auto region = region_of(t, o, layout, box);
+  if (!region) return std::nullopt;
+  const int64_t word = layout.lanes * layout.element_bytes;
+  Placement p{std::vector<int64_t>(t.loops.size(), 0), region->words * word};
+  int64_t stride = word;
+  for (size_t d = o.index.size(); d-- > 0; stride *= region->extent[d]) {
+    const auto line = line_of(t, o.index[d]);
+    for (size_t l = 0; l < t.loops.size(); ++l) {
+      const int64_t c = line->coefficients[l];
+      if (static_cast<int>(d) == layout.blocked)
+        p.strides[l] += c == 1 ? layout.element_bytes : c / layout.lanes * stride;
+      else
+        p.strides[l] += c * stride;
+    }
+  }
+  return p;
+}
+
+namespace {
+
+// Strides that the instruction itself dictates, once its trip counts are known; nullopt: a field is open, or the
+// operand depends on a loop that the instruction does not step by.
+std::optional<Placement> dictated(const Plan& plan, const Operand& o, const FieldSolver& s, const Target& t,
+                                  const Box& box) {
+  Placement p{std::vector<int64_t>(t.loops.size(), 0), o.address.width};
+  for (size_t u = 0; u < plan.assign.size(); ++u) {
+    if (plan.assign[u] < 0) continue;
+    const auto v = static_cast<size_t>(plan.assign[u]);
+    if (box.extent[v] == 1) continue;
+    const auto c = s.known(o.address.coefficients[u]).constant();
+    if (!c || *c < 0) return std::nullopt;
+    p.strides[v] = *c;
+    p.bytes += *c * (box.extent[v] - 1);
+  }
+  if (o.address.data) p.bytes += o.address.data_stride * (o.address.data_extent - 1);
+  return p;
+}
+
+// Dense, the lanes innermost: what an instruction that can step as it likes is told.
+Placement dense(const Plan& plan, const Operand& o, const Target& t, const Box& box) {
+  Placement p{std::vector<int64_t>(t.loops.size(), 0), o.address.width};
+  for (const bool lanes : {true, false})
+    for (size_t l = t.loops.size(); l-- > 0;) {
+      const auto u = std::ranges::find(plan.assign, static_cast<int>(l)) - plan.assign.begin();
+      if (t.loops[l].reduction || u == std::ssize(plan.assign) || box.extent[l] == 1) continue;
+      if (plan.pattern->loops[static_cast<size_t>(u)].extent.constant().has_value() != lanes) continue;
+      p.strides[l] = p.bytes;
+      p.bytes *= box.extent[l];
+    }
+  return p;
+}
+
+bool match_strides(const Plan& plan, const Operand& o, const Placement& p, const Box& box, FieldSolver& s) {
+  for (size_t u = 0; u < plan.assign.size(); ++u) {
+    if (plan.assign[u] < 0 || box.extent[static_cast<size_t>(plan.assign[u])] == 1) continue;
+    if (!s.equal(o.address.coefficients[u], p.strides[static_cast<size_t>(plan.assign[u])])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Solved> solve(const Machine& machine, const Chain& chain, const Plan& plan, const Box& box,
+                            std::span<const int64_t> base, const std::vector<Placement>& temps, bool accumulate,
+                            std::string* why) {
+  const Target& t = *chain.target;
+  FieldSolver s = accumulate ? *plan.accumulate : plan.fields;
+  const auto refuse = [&](const std::string& reason) {
+    if (why) *why = reason.empty() ? s.why() : reason;
+    return std::nullopt;
+  };
+  for (size_t u = 0; u < plan.assign.size(); ++u) {
+    const int64_t n = plan.assign[u] < 0 ? 1 : box.extent[static_cast<size_t>(plan.assign[u])];
+    if (!s.equal(plan.pattern->loops[u].extent, n)) return refuse({});
+  }
+  Solved out;
+  out.reads.resize(plan.reads.size());
+  const auto place = [&](const Operand& o, Placement& p, int64_t address) {
+    if (o.kind == OperandKind::data) {
+      auto at = placement_of(t, o, chain.layouts[static_cast<size_t>(o.tensor)], box);
+      if (!at) return false;
+      p = std::move(*at);
+      return match_strides(plan, o, p, box, s) && s.equal(o.address.base, address);
+    }
+    if (o.kind == OperandKind::temp && o.temp >= 0) {
+      p = temps[static_cast<size_t>(o.temp)];
+      return match_strides(plan, o, p, box, s) && s.equal(o.address.base, address);
+    }
+    return true;
+  };
+  for (size_t i = 0; i < plan.reads.size(); ++i)
+    if (!place(plan.reads[i], out.reads[i], base[i])) return refuse({});
+  if (!place(plan.store, out.store, base.back())) return refuse({});
+  // Constants lie as the instruction reads them, a result for other instructions as it writes it.
+  const auto follow = [&](const Operand& o, Placement& p, int64_t address, bool store) {
+    auto given = dictated(plan, o, s, t, box);
+    if (!given && store) given = dense(plan, o, t, box);
+    if (!given) return false;
+    p = std::move(*given);
+    for (size_t l = 0; l < t.loops.size(); ++l) {
+      const bool needed = store
+                              ? !t.loops[l].reduction
+                              : std::ranges::any_of(o.index, [&](const Expr& e) { return e.mentions(t.loops[l].var); });
+      if (needed && box.extent[l] > 1 && p.strides[l] == 0) return false;
+    }
+    return match_strides(plan, o, p, box, s) && s.equal(o.address.base, address);
+  };
+  for (size_t i = 0; i < plan.reads.size(); ++i)
+    if (plan.reads[i].kind == OperandKind::constant && !follow(plan.reads[i], out.reads[i], base[i], false))
+      return refuse(s.why().empty() ? plan.pattern->name + " steps through a constant in another way" : "");
+  if (plan.store.kind == OperandKind::temp && !follow(plan.store, out.store, base.back(), true))
+    return refuse(s.why().empty() ? plan.pattern->name + " steps through its result in another way" : "");
+  if (!s.finish(*machine.hw, out.instruction)) return refuse({});
+  return out;
+}
+
+}  // namespace dlc::map

@@ -1,0 +1,148 @@
+#include "core/map/sync.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+namespace dlc::map {
+
+namespace {
+
+class Synchroniser {
+ public:
+  Synchroniser(const HwDescription& hw, const Footprints& footprints, std::vector<Instruction>& program)
+      : hw_(hw), footprints_(footprints), program_(program), last_(hw.queues.size(), -1), count_(hw.queues.size(), 0) {}
+
+  Result<> run() {
+    if (!hw_.sync) return fail({}, hw_.name + " has no way to synchronise its queues");
+    accesses_.resize(hw_.spaces.size());
+    for (size_t i = 0; i < program_.size(); ++i) DLC_CHECK(instruction(i));
+    return {};
+  }
+
+ private:
+  struct Access {
+    size_t instruction = 0;
+    bool write = false;
+    ByteSet bytes;
+  };
+
+  size_t queue(size_t i) const { return static_cast<size_t>(insn(i).queue); }
+  const HwInsn& insn(size_t i) const { return hw_.isa.insns[static_cast<size_t>(program_[i].insn)]; }
+
+  Result<> instruction(size_t i) {
+    const size_t queues = hw_.queues.size(), q = queue(i);
+    std::vector<int64_t> clock(queues, 0);  // how many instructions of each queue have retired when i starts
+    if (last_[q] >= 0) clock = clocks_[static_cast<size_t>(last_[q])];
+    clock[q] = count_[q];
+    DLC_TRY(const FootprintResult touched, footprints_.of(program_[i]));
+    std::vector<int64_t> needs(queues, -1);  // per queue: the latest instruction that must be over
+    for (const Footprint& f : touched.accesses) depend(i, f, needs);
+    if (insn(i).forms.empty())  // it ends the program: everything must be over
+      for (size_t p = 0; p < queues; ++p) needs[p] = last_[p];
+    needs[q] = -1;
+    for (size_t round = 0; round < queues; ++round) {
+      const auto latest = std::ranges::max_element(needs);
+      if (*latest < 0) break;
+      const auto p = static_cast<size_t>(latest - needs.begin());
+      const auto j = static_cast<size_t>(*latest);
+      *latest = -1;
+      if (position_[j] < clock[p]) continue;
+      DLC_CHECK(order(j, i));
+      for (size_t o = 0; o < queues; ++o) clock[o] = std::max(clock[o], clocks_[j][o]);
+      clock[p] = std::max(clock[p], position_[j] + 1);
+    }
+    position_.push_back(count_[q]++);
+    last_[q] = static_cast<int64_t>(i);
+    clocks_.push_back(std::move(clock));
+    return {};
+  }
+
+  void depend(size_t i, const Footprint& f, std::vector<int64_t>& needs) {
+    if (f.bytes.empty() || !hw_.spaces[static_cast<size_t>(f.space)].writable) return;
+    auto& list = accesses_[static_cast<size_t>(f.space)];
+    const bool whole = f.write && f.exact && f.bytes.size() == 1;
+    std::erase_if(list, [&](const Access& a) {
+      if (a.instruction == i || (!f.write && !a.write)) return false;
+      if (a.bytes.front().begin >= f.bytes.back().end || f.bytes.front().begin >= a.bytes.back().end) return false;
+      if (!first_overlap(a.bytes, f.bytes)) return false;
+      int64_t& need = needs[queue(a.instruction)];
+      need = std::max(need, static_cast<int64_t>(a.instruction));
+      // Later accesses meet this write first.
+      return whole && f.bytes.front().begin <= a.bytes.front().begin && a.bytes.back().end <= f.bytes.back().end;
+    });
+    list.push_back({i, f.write, f.bytes});
+  }
+
+  Result<> order(size_t before, size_t after) {
+    const HwState& object = hw_.state[static_cast<size_t>(hw_.sync->object)];
+    const auto pair = std::pair(queue(before), queue(after));
+    const auto [it, fresh] = semaphores_.emplace(pair, static_cast<int>(semaphores_.size()));
+    if (it->second >= object.words)
+      return fail({}, fmt::format("{} pairs of queues depend on each other, {} has {} semaphores", semaphores_.size(),
+                                  hw_.name, object.words));
+    mask(before, hw_.sync->signal_field, it->second);
+    mask(after, hw_.sync->wait_field, it->second);
+    return {};
+  }
+
+  void mask(size_t i, const std::string& field, int bit) {
+    const int f = insn(i).field(field);
+    if (f >= 0) program_[i].fields[static_cast<size_t>(f)] |= int64_t{1} << bit;
+  }
+
+  const HwDescription& hw_;
+  const Footprints& footprints_;
+  std::vector<Instruction>& program_;
+  std::vector<int64_t> last_, count_;  // per queue
+  std::vector<int64_t> position_;      // per instruction, in its queue
+  std::vector<std::vector<int64_t>> clocks_;
+  std::vector<std::vector<Access>> accesses_;  // per space
+  std::map<std::pair<size_t, size_t>, int> semaphores_;
+};
+
+}  // namespace
+
+Result<> synchronise(const HwDescription& hw, const Footprints& footprints, std::vector<Instruction>& program) {
+  return Synchroniser(hw, footprints, program).run();
+}
+
+std::vector<int64_t> retire_times(const HwDescription& hw, std::span<const Instruction> program) {
+  std::vector<int64_t> retired(program.size(), 0);
+  std::vector<std::deque<int64_t>> inside(hw.queues.size());  // retire times of what is in each queue
+  std::vector<int64_t> free(hw.queues.size(), 0);
+  std::map<int, std::deque<int64_t>> tokens;
+  int64_t fetched = 0;
+  for (size_t i = 0; i < program.size(); ++i) {
+    const HwInsn& insn = hw.isa.insns[static_cast<size_t>(program[i].insn)];
+    const auto q = static_cast<size_t>(insn.queue);
+    ++fetched;
+    if (static_cast<int64_t>(inside[q].size()) >= hw.queues[q].depth) {
+      fetched = std::max(fetched, inside[q].front());
+      inside[q].pop_front();
+    }
+    int64_t start = std::max(fetched, free[q]);
+    std::map<std::string, int64_t, std::less<>> fields;
+    for (size_t f = 0; f < insn.fields.size(); ++f) fields.emplace(insn.fields[f].name, program[i].fields[f]);
+    const auto bits = [&](const std::string& name) {
+      const auto it = fields.find(name);
+      return it == fields.end() ? uint64_t{0} : static_cast<uint64_t>(it->second);
+    };
+    const uint64_t waits = hw.sync ? bits(hw.sync->wait_field) : 0, signals = hw.sync ? bits(hw.sync->signal_field) : 0;
+    for (int s = 0; s < 64; ++s) {
+      if (!(waits >> s & 1) || tokens[s].empty()) continue;
+      start = std::max(start, tokens[s].front());
+      tokens[s].pop_front();
+    }
+    const int64_t cycles = insn.cycles ? evaluate(*insn.cycles, fields).value_or(1) : 1;
+    free[q] = retired[i] = start + cycles;
+    inside[q].push_back(retired[i]);
+    for (int s = 0; s < 64; ++s)
+      if (signals >> s & 1) tokens[s].push_back(retired[i]);
+  }
+  return retired;
+}
+
+}  // namespace dlc::map

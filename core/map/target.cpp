@@ -1,0 +1,458 @@
+#include "core/map/target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/map/value.h"
+#include "dlc/base/checked.h"
+
+namespace dlc::map {
+
+int root_buffer(const Program& p, int buffer) {
+  while (p.buffers[static_cast<size_t>(buffer)].alias) buffer = p.buffers[static_cast<size_t>(buffer)].alias->base;
+  return buffer;
+}
+
+namespace {
+
+using Values = std::map<std::string, Expr, std::less<>>;
+
+class TargetMaker {
+ public:
+  TargetMaker(const Program& p, const Call& call, int64_t lanes) : p_(p), call_(call), lanes_(lanes) {}
+
+  Result<Target> run() {
+    out_.kernel = p_.kernels[static_cast<size_t>(call_.kernel)];
+    where_.node = call_.locations.empty() ? out_.kernel.name : call_.locations.front();
+    DLC_CHECK(tensors());
+    DLC_CHECK(inline_all());
+    fold_constants();
+    DLC_CHECK(take_fills());
+    DLC_CHECK(resolve_views());
+    DLC_CHECK(split_divisions());
+    DLC_CHECK(split_lanes());
+    out_.value = canonical(out_.value, out_.kernel, out_.ranges);
+    out_.kernel.body.clear();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] std::unexpected<Error> refuse(const std::string& why) const { return fail(where_, why); }
+  bool is_data(int tensor) const { return !out_.constants.contains(tensor); }
+
+  Result<> tensors() {
+    size_t next = 0;
+    for (size_t t = 0; t < out_.kernel.tensors.size(); ++t) {
+      const KernelTensor& tensor = out_.kernel.tensors[t];
+      std::vector<int64_t> shape;
+      for (const Expr& e : tensor.shape) {
+        const auto n = e.constant();
+        if (!n) return refuse(fmt::format("{} has a symbolic extent {}", tensor.name, to_string(e)));
+        shape.push_back(*n);
+      }
+      int buffer = -1;
+      if (tensor.role != Role::temp && !tensor.view) buffer = call_.buffers[next++];
+      if (buffer >= 0 && p_.buffers[static_cast<size_t>(buffer)].kind == BufferKind::constant) {
+        const Tensor* w = p_.weight(p_.buffers[static_cast<size_t>(root_buffer(p_, buffer))].name);
+        if (w == nullptr) return refuse("the value of the constant " + tensor.name + " is missing");
+        DLC_TRY(Tensor value, w->reshaped(shape));
+        out_.constants.emplace(static_cast<int>(t), std::move(value));
+      }
+      out_.buffers.push_back(buffer);
+      out_.shapes.push_back(std::move(shape));
+    }
+    if (out_.kernel.outputs.size() != 1) return refuse("the kernel has several results");
+    out_.output = out_.kernel.outputs[0];
+    return {};
+  }
+
+  // ---- one value
+
+  struct Definition {
+    std::vector<std::string> loops;
+    Val value;
+  };
+
+  Result<> inline_all() {
+    std::map<int, Definition> temps;
+    for (const Stmt& s : out_.kernel.body) {
+      if (s.kind != Stmt::Kind::assign) return refuse("a loop that runs in order");
+      Definition d;
+      for (const Val& i : s.indices) {
+        const auto e = val::as_expr(i);
+        const auto var = e ? e->as_symbol() : std::nullopt;
+        if (!var && !(e && e->is(0))) return refuse("a store at computed places");
+        d.loops.emplace_back(var.value_or(""));
+      }
+      d.value = with_temps(renamed(s.value), temps);
+      if (s.tensor == out_.output) {
+        if (out_.value) return refuse("a result that is written twice");
+        if (s.loops.size() > s.indices.size()) return refuse("a store that forgets a loop");
+        out_.value = d.value;
+        for (const Val& i : s.indices) out_.output_index.push_back(*val::as_expr(i));
+        for (const Loop& l : s.loops) add_loop(l, false);
+      } else if (!temps.emplace(s.tensor, std::move(d)).second) {
+        return refuse("a temporary that is written twice");
+      }
+    }
+    if (!out_.value) return refuse("no result");
+    Result<> ok;
+    walk(out_.value, [&](const ValNode& n) {
+      if (n.kind == ValKind::read && out_.kernel.tensors[static_cast<size_t>(n.tensor)].role == Role::temp)
+        ok = refuse("a temporary that is read before it is written");
+      if (n.kind == ValKind::reduce)
+        for (const Loop& l : n.loops) add_loop(l, true);
+    });
+    return ok;
+  }
+
+  void add_loop(const Loop& l, bool reduction) {
+    if (std::ranges::any_of(out_.loops, [&](const TargetLoop& o) { return o.var == l.var; })) return;
+    const int64_t extent = l.extent.constant().value_or(1);
+    out_.loops.push_back({l.var, extent, reduction, false});
+    // a loop over one point stays visible until vectors are found: it may be the channel of a one-channel image
+    out_.ranges[l.var] = Range(0, std::max<int64_t>(extent - 1, 1));
+  }
+
+  // Loops of reductions get names of their own, so that they stay apart from the loops of later statements.
+  Val renamed(const Val& v) {
+    return rewrite(v, [&](const Val& n) -> Val {
+      if (n->kind != ValKind::reduce) return nullptr;
+      Values names;
+      std::vector<Loop> loops;
+      for (const Loop& l : n->loops) {
+        loops.push_back({fmt::format("{}.r{}", l.var, reductions_), l.extent});
+        names.emplace(l.var, Expr::symbol(loops.back().var));
+      }
+      ++reductions_;
+      return val::reduce(n->reduce_op(), n->to, loops, substitute(n->args[0], names));
+    });
+  }
+
+  Val with_temps(const Val& v, const std::map<int, Definition>& temps) const {
+    return rewrite(v, [&](const Val& n) -> Val {
+      const auto it = n->kind == ValKind::read ? temps.find(n->tensor) : temps.end();
+      if (it == temps.end()) return nullptr;
+      Values at;
+      for (size_t d = 0; d < it->second.loops.size(); ++d) {
+        const auto e = val::as_expr(n->args[d]);
+        if (!e) return nullptr;
+        if (!it->second.loops[d].empty()) at.emplace(it->second.loops[d], *e);
+      }
+      return val::cast(out_.kernel.tensors[static_cast<size_t>(n->tensor)].dtype, substitute(it->second.value, at));
+    });
+  }
+
+  // ---- literals and fills
+
+  // Scalars become literals, inside a reduction also tensors of one element (a zero point that broadcasts). Per-channel
+  // constants stay tensors even when all their elements are equal: an instruction reads them from a memory.
+  void fold_constants() {
+    std::set<const ValNode*> inside;
+    walk(out_.value, [&](const ValNode& n) {
+      if (n.kind == ValKind::reduce) walk(n.args[0], [&](const ValNode& m) { inside.insert(&m); });
+    });
+    out_.value = rewrite(out_.value, [&](const Val& n) -> Val {
+      const auto it = n->kind == ValKind::read ? out_.constants.find(n->tensor) : out_.constants.end();
+      if (it == out_.constants.end() || !it->second.dtype().is_int() || it->second.elements() != 1) return nullptr;
+      if (it->second.rank() > 0 && !inside.contains(n.get())) return nullptr;
+      return val::integer(it->second.get_int(0), compute_type(it->second.dtype()));
+    });
+    out_.value = canonical(out_.value, out_.kernel, out_.ranges);
+  }
+
+  // `f(X[...]) ?: c` is f(X[...]) where X has, outside its bounds, a value that f takes to c.
+  Result<> take_fills() {
+    Result<> ok;
+    out_.value = rewrite(out_.value, [&](const Val& n) -> Val {
+      if (n->kind != ValKind::orelse || !ok) return nullptr;
+      int tensor = -1;
+      bool one = n->args[1]->kind == ValKind::integer;
+      walk(n->args[0], [&](const ValNode& r) {
+        if (r.kind != ValKind::read) return;
+        one &= tensor < 0 || tensor == r.tensor;
+        tensor = r.tensor;
+      });
+      if (!one || tensor < 0) {
+        ok = refuse("a choice between operands by where they are defined");
+        return nullptr;
+      }
+      const auto fill = solve_fill(n->args[0], n->args[1]->integer, tensor);
+      if (!fill) {
+        ok = refuse(fmt::format("no value of the padding of {} gives what the kernel wants there",
+                                out_.kernel.tensors[static_cast<size_t>(tensor)].name));
+        return nullptr;
+      }
+      if (const auto [it, fresh] = out_.fill.emplace(tensor, *fill); !fresh && it->second != *fill)
+        ok = refuse("an operand that is padded with two values");
+      return n->args[0];
+    });
+    return ok;
+  }
+
+  std::optional<int64_t> solve_fill(const Val& v, int64_t wanted, int tensor) const {
+    const DType t = out_.kernel.tensors[static_cast<size_t>(tensor)].dtype;
+    if (!t.is_int() || t.bits > 8) return std::nullopt;
+    for (int64_t x = t.min_value(); x <= t.max_value(); ++x) {
+      const Val at = rewrite(v, [&](const Val& n) -> Val {
+        return n->kind == ValKind::read ? val::integer(x, compute_type(t)) : nullptr;
+      });
+      if (at->kind == ValKind::integer && at->integer == wanted) return x;
+    }
+    return std::nullopt;
+  }
+
+  // ---- indices
+
+  // Reads and the store are rewritten to the dims of the buffer that holds the elements.
+  Result<> resolve_views() {
+    for (size_t t = 0; t < out_.buffers.size(); ++t) {
+      if (out_.buffers[t] < 0 || !is_data(static_cast<int>(t))) continue;
+      const int root = root_buffer(p_, out_.buffers[t]);
+      if (root == out_.buffers[t]) continue;
+      for (int b = out_.buffers[t]; p_.buffers[static_cast<size_t>(b)].alias;
+           b = p_.buffers[static_cast<size_t>(b)].alias->base)
+        if (!p_.buffers[static_cast<size_t>(b)].alias->byte_offset.is(0)) return refuse("a view of a part of a tensor");
+      const std::vector<int64_t> from = out_.shapes[t];
+      std::vector<int64_t> to;
+      for (const Expr& e : p_.buffers[static_cast<size_t>(root)].type.shape) to.push_back(e.constant().value_or(1));
+      const auto convert = [&](const std::vector<Expr>& index) {
+        Expr flat = 0;
+        for (size_t d = 0; d < index.size(); ++d) flat = flat * from[d] + index[d];
+        std::vector<Expr> out(to.size(), Expr(0));
+        int64_t stride = 1;
+        for (size_t d = to.size(); d-- > 0; stride *= to[d])
+          out[d] = to[d] == 1 ? Expr(0) : d == 0 ? floor_div(flat, stride) : mod(floor_div(flat, stride), to[d]);
+        return out;
+      };
+      out_.value = rewrite(out_.value, [&](const Val& n) -> Val {
+        if (n->kind != ValKind::read || n->tensor != static_cast<int>(t)) return nullptr;
+        std::vector<Expr> index;
+        for (const Val& a : n->args) {
+          const auto e = val::as_expr(a);
+          if (!e) return nullptr;
+          index.push_back(*e);
+        }
+        std::vector<Val> args;
+        for (const Expr& e : convert(index)) args.push_back(val::index(e));
+        return val::read(n->tensor, out_.kernel.tensors[t].dtype, args);
+      });
+      if (static_cast<int>(t) == out_.output) out_.output_index = convert(out_.output_index);
+      out_.shapes[t] = to;
+      out_.buffers[t] = root;
+    }
+    return {};
+  }
+
+  template <class F>
+  void for_each_index(const F& f) const {
+    for (const Expr& e : out_.output_index) f(out_.output, e);
+    walk(out_.value, [&](const ValNode& n) {
+      if (n.kind != ValKind::read) return;
+      for (const Val& a : n.args)
+        if (const auto e = val::as_expr(a)) f(n.tensor, *e);
+    });
+  }
+
+  // v -> high * by + low everywhere; `low` runs over `by`.
+  void split(const std::string& var, int64_t by, bool lane = false) {
+    const auto it = std::ranges::find_if(out_.loops, [&](const TargetLoop& l) { return l.var == var; });
+    const TargetLoop old = *it;
+    const TargetLoop high{var + ".1", ceil_div(old.extent, by), old.reduction, false};
+    const TargetLoop low{var + ".0", by, old.reduction, lane};
+    const Expr sum = Expr::symbol(high.var) * by + Expr::symbol(low.var);
+    if (high.extent * by != old.extent) out_.valid.emplace_back(sum, old.extent);
+    const auto at = out_.loops.erase(it);
+    out_.loops.insert(out_.loops.insert(at, low), high);
+    out_.ranges.erase(var);
+    out_.ranges[high.var] = Range(0, high.extent - 1);
+    out_.ranges[low.var] = Range(0, by - 1);
+    put({{var, sum}});
+  }
+
+  // Substitutes and simplifies every index and every list of loops.
+  void put(const Values& values) {
+    const auto simpler = [&](const Expr& e) { return simplify(dlc::substitute(e, values), out_.ranges); };
+    for (Expr& e : out_.output_index) e = simpler(e);
+    for (auto& [e, bound] : out_.valid) e = simpler(e);
+    out_.value = rewrite(out_.value, [&](const Val& n) -> Val {
+      if (n->kind == ValKind::index) return val::index(simpler(n->index));
+      if (n->kind != ValKind::reduce) return nullptr;
+      std::vector<Loop> loops;
+      for (const Loop& l : n->loops) {
+        const auto it = values.find(l.var);
+        if (it == values.end()) {
+          loops.push_back(l);
+          continue;
+        }
+        for (const TargetLoop& t : out_.loops)
+          if (it->second.mentions(t.var)) loops.push_back({t.var, t.extent});
+      }
+      if (loops.empty()) loops.push_back({n->loops[0].var, 1});
+      return val::reduce(n->reduce_op(), n->to, loops, n->args[0]);
+    });
+  }
+
+  // A loop inside `// c` or `% c` becomes two, so that every index is affine.
+  Result<> split_divisions() {
+    put({});
+    for (int round = 0; round < 16; ++round) {
+      std::string var;
+      int64_t by = 0;
+      for_each_index([&](int, const Expr& e) { find_division(e, var, by); });
+      if (var.empty()) return {};
+      split(var, by);
+    }
+    return refuse("an index that is not affine");
+  }
+
+  void find_division(const Expr& e, std::string& var, int64_t& by) const {
+    for (const Term& t : e.terms())
+      for (const Atom& a : t.factors) {
+        if (a.kind() == AtomKind::symbol) continue;
+        for (const Expr& arg : a.args()) find_division(arg, var, by);
+        const auto d =
+            a.kind() == AtomKind::floor_div || a.kind() == AtomKind::mod ? a.args()[1].constant() : std::nullopt;
+        if (!d) continue;
+        for (const Term& inner : a.args()[0].terms()) {
+          if (inner.factors.size() != 1 || inner.factors[0].kind() != AtomKind::symbol || *d % inner.coefficient != 0)
+            continue;
+          const std::string name(inner.factors[0].name());
+          const int64_t factor = *d / inner.coefficient;
+          const auto r = out_.ranges.find(name);
+          if (factor <= 1 || r == out_.ranges.end() || r->second.bounds.hi < factor) continue;
+          if (by == 0 || factor < by) {
+            var = name;
+            by = factor;
+          }
+        }
+      }
+  }
+
+  // A tensor of one channel has no loop over channels; the vector it lies in is walked all the same. Lanes beyond the
+  // first are padding: constants are 0 there.
+  std::string add_lane(const std::string& name, bool reduction) {
+    const std::string var = name + ".0";
+    const auto outer_end = std::ranges::find_if(out_.loops, [](const TargetLoop& l) { return l.reduction; });
+    out_.loops.insert(reduction ? out_.loops.end() : outer_end, TargetLoop{var, lanes_, reduction, true});
+    out_.ranges[var] = Range(0, lanes_ - 1);
+    out_.valid.emplace_back(Expr::symbol(var), 1);
+    return var;
+  }
+
+  static bool single_channel(const Val& read) {
+    if (read->args.empty()) return false;
+    const auto e = val::as_expr(read->args[read->args.size() == 1 ? 0 : 1]);
+    return e && e->is(0);
+  }
+
+  // Reads of one-channel data in `v` walk `var`.
+  Val with_lane(const Val& v, const std::string& var) const {
+    return rewrite(v, [&](const Val& n) -> Val {
+      if (n->kind != ValKind::read || !is_data(n->tensor) || !single_channel(n)) return nullptr;
+      std::vector<Val> args = n->args;
+      args[args.size() == 1 ? 0 : 1] = val::index(Expr::symbol(var));
+      return val::read(n->tensor, out_.kernel.tensors[static_cast<size_t>(n->tensor)].dtype, std::move(args));
+    });
+  }
+
+  void single_channels(std::set<std::string>& lanes) {
+    if (out_.output_index.empty()) return;
+    Expr& channel = out_.output_index[out_.output_index.size() == 1 ? 0 : 1];
+    if (channel.is(0)) {
+      const std::string var = add_lane("lane", false);
+      channel = Expr::symbol(var);
+      lanes.insert(var);
+      out_.value = with_lane(out_.value, var);
+      return;
+    }
+    out_.value = rewrite(out_.value, [&](const Val& n) -> Val {
+      if (n->kind != ValKind::reduce) return nullptr;
+      bool single = false;
+      walk(n->args[0], [&](const ValNode& r) {
+        single |= r.kind == ValKind::read && is_data(r.tensor) && single_channel(std::make_shared<ValNode>(r));
+      });
+      if (!single) return nullptr;
+      // The same sum may stand in several places of the value.
+      const std::string name = n->loops[0].var + ".lane";
+      std::string var = name + ".0";
+      if (std::ranges::none_of(out_.loops, [&](const TargetLoop& l) { return l.var == var; })) add_lane(name, true);
+      lanes.insert(var);
+      std::vector<Loop> loops = n->loops;
+      loops.push_back({var, lanes_});
+      return val::reduce(n->reduce_op(), n->to, loops, with_lane(n->args[0], var));
+    });
+  }
+
+  // The blocked dim of every data operand: block * lanes + lane.
+  Result<> split_lanes() {
+    std::set<std::string> lanes;
+    single_channels(lanes);
+    for (int round = 0; round < 16; ++round) {
+      std::string var;
+      Result<> ok;
+      const auto operand = [&](int tensor, const std::vector<Expr>& index) {
+        if (!is_data(tensor) || !ok || !var.empty() || index.empty()) return;
+        const Expr& e = index[index.size() == 1 ? 0 : 1];
+        std::string unit;
+        int64_t longest = -1;
+        for (const Term& t : e.terms()) {
+          if (t.factors.size() != 1 || t.factors[0].kind() != AtomKind::symbol || t.coefficient != 1) continue;
+          const std::string name(t.factors[0].name());
+          if (lanes.contains(name)) return;  // done
+          if (const int64_t n = out_.ranges[name].bounds.hi; n > longest) {
+            longest = n;
+            unit = name;
+          }
+        }
+        var = unit;
+        if (unit.empty() && !e.is(0))
+          ok = refuse(fmt::format("the channels of {} are walked by {}, not one by one",
+                                  out_.kernel.tensors[static_cast<size_t>(tensor)].name, to_string(e)));
+      };
+      operand(out_.output, out_.output_index);
+      walk(out_.value, [&](const ValNode& n) {
+        if (n.kind != ValKind::read || !is_data(n.tensor)) return;
+        std::vector<Expr> index;
+        for (const Val& a : n.args) {
+          const auto e = val::as_expr(a);
+          if (!e) return;
+          index.push_back(*e);
+        }
+        operand(n.tensor, index);
+      });
+      DLC_CHECK(ok);
+      if (var.empty()) return drop_single(lanes);
+      split(var, lanes_, true);
+      lanes.insert(var + ".0");
+    }
+    return refuse("too many loops walk channels");
+  }
+
+  // Loops over one point are gone.
+  Result<> drop_single(const std::set<std::string>& lanes) {
+    Values zero;
+    for (const TargetLoop& l : out_.loops)
+      if (l.extent == 1 && !lanes.contains(l.var)) zero.emplace(l.var, Expr(0));
+    std::erase_if(out_.loops, [&](const TargetLoop& l) { return zero.contains(l.var); });
+    put(zero);
+    return {};
+  }
+
+  const Program& p_;
+  const Call& call_;
+  int64_t lanes_;
+  Loc where_;
+  Target out_;
+  int reductions_ = 0;
+};
+
+}  // namespace
+
+Result<Target> make_target(const Program& p, const Call& call, int64_t lanes) {
+  return TargetMaker(p, call, lanes).run();
+}
+
+}  // namespace dlc::map

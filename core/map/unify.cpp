@@ -1,0 +1,229 @@
+#include "core/map/unify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "core/map/value.h"
+#include "dlc/kernel/names.h"
+
+namespace dlc::map {
+
+namespace {
+
+constexpr size_t kMostSolutions = 12;
+constexpr size_t kMostSteps = 20000;
+
+bool commutes(BinaryOp op) {
+  return op == BinaryOp::add || op == BinaryOp::mul || op == BinaryOp::bit_and || op == BinaryOp::bit_or ||
+         op == BinaryOp::bit_xor || op == BinaryOp::eq || op == BinaryOp::ne;
+}
+
+class Unifier {
+ public:
+  Unifier(const Pattern& p, const Val& root, const Kernel& k, const Ranges& ranges)
+      : p_(p), root_(root), k_(k), ranges_(ranges) {}
+
+  UnifyResult run() {
+    match(p_.stmt().value, root_, Unified{p_.fields, {}, {}, {}}, [&](Unified u) {
+      if (!settle(u)) return false;
+      out_.found.push_back(std::move(u));
+      return out_.found.size() >= kMostSolutions;
+    });
+    std::ranges::stable_sort(out_.found, [](const Unified& a, const Unified& b) { return cost(a) < cost(b); });
+    return std::move(out_);
+  }
+
+ private:
+  using Next = std::function<bool(Unified)>;  // true: enough solutions
+
+  static size_t cost(const Unified& u) {
+    return static_cast<size_t>(std::ranges::count_if(u.reads,
+                                                     [](const Reading& r) {
+                                                       return r.target->kind != ValKind::read &&
+                                                              r.target->kind != ValKind::integer;
+                                                     })) *
+               100 +
+           u.reads.size();
+  }
+
+  bool give_up(const Unified& u, const std::string& why) {
+    const size_t depth = u.reads.size() + u.reductions.size();
+    if (out_.why.empty() || depth > out_.depth) {
+      out_.depth = depth;
+      out_.why = why;
+    }
+    return false;
+  }
+  std::string text(const Val& v, const Kernel& k) const {
+    std::string s = print(v, k);
+    return s.size() > 80 ? s.substr(0, 77) + "..." : s;
+  }
+
+  bool match(const Val& p, const Val& t, Unified u, const Next& next) {
+    if (++steps_ > kMostSteps) return true;
+    if (is_scalar(p)) {
+      if (t->kind != ValKind::integer)
+        return give_up(u, fmt::format("{} stands where a number is needed", text(t, k_)));
+      if (p->kind == ValKind::integer) return p->integer == t->integer && next(std::move(u));
+      if (!u.fields.equal(p, t->integer)) return give_up(u, u.fields.why());
+      return next(std::move(u));
+    }
+    if (p->kind == ValKind::read) return match_read(p, t, std::move(u), next);
+    if (p->kind == ValKind::select && is_scalar(p->args[0])) return choose(p, t, u, next);
+    if (same_kind(p, t, u, next) || neutral(p, t, u, next)) return true;
+    if (p->kind == ValKind::select) return branch(p, t, u, next);
+    if (t->kind != ValKind::integer || p->kind != ValKind::binary) return false;
+    u.later.emplace_back(p, t->integer);
+    return next(std::move(u));
+  }
+
+  // A parameter that is a literal in the kernel decides the branch.
+  bool branch(const Val& p, const Val& t, const Unified& u, const Next& next) {
+    for (const bool holds : {true, false}) {
+      Unified v = u;
+      v.later.emplace_back(p->args[0], holds ? 1 : 0);
+      if (match(p->args[holds ? 1 : 2], t, std::move(v), next)) return true;
+    }
+    return false;
+  }
+
+  // What was put off, with reads replaced by the literals they are bound to.
+  static bool settle(Unified& u) {
+    for (const auto& [value, number] : u.later) {
+      const Val known = rewrite(value, [&](const Val& n) -> Val {
+        if (n->kind != ValKind::read) return nullptr;
+        for (const Reading& r : u.reads)
+          if (val::structurally_equal(r.pattern, n)) return r.target->kind == ValKind::integer ? r.target : nullptr;
+        return nullptr;
+      });
+      if (!is_scalar(known) || !u.fields.equal(known, number)) return false;
+    }
+    return true;
+  }
+
+  // A field decides the branch.
+  bool choose(const Val& p, const Val& t, const Unified& u, const Next& next) {
+    for (const bool holds : {true, false}) {
+      Unified branch = u;
+      if (branch.fields.equal(p->args[0], holds ? 1 : 0) && match(p->args[holds ? 1 : 2], t, std::move(branch), next))
+        return true;
+    }
+    return false;
+  }
+
+  bool match_all(const std::vector<Val>& p, const std::vector<Val>& t, size_t i, Unified u, const Next& next) {
+    if (i == p.size()) return next(std::move(u));
+    return match(p[i], t[i], std::move(u), [&, i](Unified v) { return match_all(p, t, i + 1, std::move(v), next); });
+  }
+
+  bool same_kind(const Val& p, const Val& t, const Unified& u, const Next& next) {
+    if (p->kind != t->kind || p->args.size() != t->args.size()) return false;
+    const bool operators = p->kind == ValKind::unary || p->kind == ValKind::binary || p->kind == ValKind::call ||
+                           p->kind == ValKind::reduce;
+    if (operators && p->op != t->op) return false;
+    if ((p->kind == ValKind::cast || p->kind == ValKind::reduce) && (p->to != t->to || p->saturate != t->saturate))
+      return false;
+    if (p->kind == ValKind::reduce)
+      return match(p->args[0], t->args[0], u, [&](Unified v) {
+        v.reductions.emplace_back(p, t);
+        return next(std::move(v));
+      });
+    if (match_all(p->args, t->args, 0, u, next)) return true;
+    const bool pair = p->args.size() == 2 && ((p->kind == ValKind::binary && commutes(p->binary_op())) ||
+                                              (p->kind == ValKind::call && (p->fn() == Fn::min || p->fn() == Fn::max)));
+    return pair && match_all(p->args, {t->args[1], t->args[0]}, 0, u, next);
+  }
+
+  // Both arguments of an operator, one of which must be this number.
+  bool without(const Val& p, size_t gone, int64_t number, const Val& t, const Unified& u, const Next& next) {
+    return match(p->args[gone], val::integer(number), u,
+                 [&](Unified v) { return match(p->args[1 - gone], t, std::move(v), next); });
+  }
+
+  bool neutral(const Val& p, const Val& t, Unified u, const Next& next) {
+    const Interval range = value_range(t, k_, ranges_);
+    switch (p->kind) {
+      case ValKind::binary:
+        switch (p->binary_op()) {
+          case BinaryOp::add:
+            if (without(p, 1, 0, t, u, next) || without(p, 0, 0, t, u, next)) return true;
+            break;
+          case BinaryOp::sub:
+            if (without(p, 1, 0, t, u, next)) return true;
+            break;
+          case BinaryOp::mul:
+            if (without(p, 1, 1, t, u, next) || without(p, 0, 1, t, u, next)) return true;
+            break;
+          default:
+            break;
+        }
+        break;
+      case ValKind::call:
+        if (p->args.size() == 2 && (p->fn() == Fn::min || p->fn() == Fn::max)) {
+          const int64_t bound = p->fn() == Fn::min ? range.hi : range.lo;
+          if (without(p, 1, bound, t, u, next) || without(p, 0, bound, t, u, next)) return true;
+        }
+        break;
+      case ValKind::cast:
+        if (fits(range, p->to) && match(p->args[0], t, u, next)) return true;
+        break;
+      case ValKind::reduce: {
+        const ReduceOp op = p->reduce_op();
+        if ((op == ReduceOp::max || op == ReduceOp::min || op == ReduceOp::sum) && fits(range, p->to)) {
+          Unified one = u;
+          const bool single =
+              std::ranges::all_of(p->loops, [&](const Loop& l) { return one.fields.equal(l.extent, 1); });
+          if (single && match(p->args[0], t, std::move(one), next)) return true;
+        }
+        break;
+      }
+      default:
+        break;
+    }
+    return give_up(u, fmt::format("{} is not what {} does", text(t, k_), p_.name));
+  }
+
+  bool match_read(const Val& p, const Val& t, Unified u, const Next& next) {
+    for (const Reading& r : u.reads)
+      if (val::structurally_equal(r.pattern, p))
+        return val::structurally_equal(r.target, t)
+                   ? next(std::move(u))
+                   : give_up(u, text(t, k_) + " would share a memory with another value");
+    const KernelTensor& memory = p_.kernel.tensors[static_cast<size_t>(p->tensor)];
+    const auto data = std::ranges::find_if(p->args, [](const Val& a) { return !val::as_expr(a); });
+    if (data != p->args.end()) {  // a look-up: the kernel must look up by the same value
+      if (t->kind != ValKind::read) return give_up(u, text(t, k_) + " is no look-up");
+      const auto by = std::ranges::find_if(t->args, [](const Val& a) { return !val::as_expr(a); });
+      if (by == t->args.end()) return give_up(u, text(t, k_) + " is no look-up");
+      const Val index = *by;
+      u.reads.push_back({p, t});
+      return match(*data, index, std::move(u), next);
+    }
+    const bool data_dependent =
+        t->kind == ValKind::read && std::ranges::any_of(t->args, [](const Val& a) { return !val::as_expr(a); });
+    const bool is_value = t->kind != ValKind::read || data_dependent;
+    if (is_value && t == root_) return give_up(u, "a value would be computed from itself");
+    if (!fits(value_range(t, k_, ranges_), memory.dtype))
+      return give_up(u,
+                     fmt::format("{} needs more than the {} of {}", text(t, k_), to_string(memory.dtype), memory.name));
+    u.reads.push_back({p, t});
+    return next(std::move(u));
+  }
+
+  const Pattern& p_;
+  const Val root_;
+  const Kernel& k_;
+  const Ranges& ranges_;
+  UnifyResult out_;
+  size_t steps_ = 0;
+};
+
+}  // namespace
+
+UnifyResult unify(const Pattern& pattern, const Val& target, const Kernel& kernel, const Ranges& ranges) {
+  return Unifier(pattern, target, kernel, ranges).run();
+}
+
+}  // namespace dlc::map

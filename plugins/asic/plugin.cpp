@@ -1,0 +1,80 @@
+// The asic backend: programs of committed integers to instruction streams for a queue machine, and the devices that run
+// them. All it knows of the machine comes from the hardware description (dlc/map/compile.h).
+#include <fmt/format.h>
+
+#include "dlc/map/compile.h"
+#include "dlc/plugin/backend.h"
+#include "plugins/asic/runtime/devices.h"
+
+namespace dlc::asic {
+
+namespace {
+
+class AsicExecutable : public Executable {
+ public:
+  explicit AsicExecutable(Driver driver) : driver_(std::move(driver)) {}
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override { return driver_.run(inputs); }
+  std::string counters() override { return to_json(driver_.counts()); }
+
+ private:
+  Driver driver_;
+};
+
+class AsicDevice : public Device {
+ public:
+  explicit AsicDevice(DeviceUri uri) : uri_(std::move(uri)) {}
+
+  Result<std::unique_ptr<Executable>> load(std::span<const std::byte> executable,
+                                           std::vector<std::pair<std::string, Tensor>>) override {
+    DLC_TRY(Loaded loaded, read_container(executable));
+    auto shared = std::make_shared<const Loaded>(std::move(loaded));
+    uint64_t end = 0;
+    segment_bases(*shared->hw, shared->image, shared->words.size() * 4, &end);
+    DLC_TRY(auto port, open_port(uri_, *shared->hw, end));
+    DLC_TRY(Driver driver, Driver::make(shared, std::move(port)));
+    return std::make_unique<AsicExecutable>(std::move(driver));
+  }
+
+ private:
+  DeviceUri uri_;
+};
+
+HardwareText text_of(const EmitRequest& r) { return {r.hardware, r.hardware_file, r.hardware_params}; }
+
+class AsicBackend : public Backend {
+ public:
+  std::string name() const override { return "asic"; }
+
+  Result<std::vector<Refusal>> match(const EmitRequest& r) override {
+    DLC_TRY(const HwDescription hw, read_hardware(text_of(r)));
+    DLC_TRY(const CallMatcher matcher, CallMatcher::make(hw));
+    std::vector<Refusal> out;
+    for (size_t c = 0; c < r.program.calls.size(); ++c)
+      if (auto ok = matcher.match(r.program, r.program.calls[c]); !ok)
+        out.push_back({static_cast<int>(c), "no instruction", std::string(ok.error().message()), 0});
+    return out;
+  }
+
+  Result<> emit(const EmitRequest& r, EmitResult& result) override {
+    DLC_TRY(const HwDescription hw, read_hardware(text_of(r)));
+    DLC_TRY(const AcceleratorImage image, compile_for(hw, r.program));
+    DLC_TRY(std::vector<std::byte> container, write_container(hw, text_of(r), image));
+    result.put("executable", std::move(container));
+    result.put("report.json", layer_report(hw, image));
+    result.put("listing", disassemble(hw, image.program));
+    return {};
+  }
+
+  std::vector<DeviceListing> list() override { return {{"asic:func", true, ""}, {"asic:rtl", true, ""}}; }
+
+  Result<std::unique_ptr<Device>> open(const std::string& uri) override {
+    DLC_TRY(DeviceUri parsed, parse_device_uri(uri));
+    return std::make_unique<AsicDevice>(std::move(parsed));
+  }
+};
+
+}  // namespace
+
+}  // namespace dlc::asic
+
+DLC_PLUGIN(dlc::asic::AsicBackend)

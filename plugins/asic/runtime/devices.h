@@ -1,0 +1,24 @@
+// The devices of the asic plugin: asic:func and asic:rtl.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "plugins/asic/runtime/driver.h"
+#include "simulators/asic/port/rtl_device.h"
+
+namespace dlc::asic {
+
+struct DeviceUri {
+  bool rtl = false;
+  RtlOptions options;   // ?seed= ?latency= ?jitter= ?backpressure= ?stall=
+  std::string library;  // ?library=: of the verilated model; otherwise found by arch_hash
+};
+Result<DeviceUri> parse_device_uri(const std::string& uri);
+
+// The verilated model of this architecture: in DLC_RTL_PATH, then in lib/dlc/rtl beside the plugin.
+Result<std::string> find_rtl(const HwDescription& hw);
+
+Result<std::unique_ptr<DlcPort>> open_port(const DeviceUri& uri, const HwDescription& hw, uint64_t memory_bytes);
+
+}  // namespace dlc::asic

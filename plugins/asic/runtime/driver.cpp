@@ -1,0 +1,238 @@
+#include "plugins/asic/runtime/driver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "dlc/kernel/access.h"
+
+namespace dlc::asic {
+
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMostCycles = 2'000'000'000;
+constexpr uint32_t kWatchdog = 1'000'000;
+
+uint64_t round_up(uint64_t n) { return (n + kPage - 1) / kPage * kPage; }
+
+// Retire times per instruction, passed on to whoever else wants them.
+class Recorder : public PortObserver {
+ public:
+  Recorder(size_t instructions, PortObserver* next) : retired(instructions, 0), next_(next) {}
+  void on_write(const PortWrite& w) override {
+    if (next_) next_->on_write(w);
+  }
+  void on_retire(const PortRetire& r) override {
+    if (r.index < retired.size()) retired[r.index] = r.cycle;
+    if (next_) next_->on_retire(r);
+  }
+  std::vector<uint64_t> retired;
+
+ private:
+  PortObserver* next_;
+};
+
+}  // namespace
+
+int64_t macs_per_cycle(const HwDescription& hw) {
+  int64_t best = 1;
+  for (const HwInsn& insn : hw.isa.insns)
+    for (const HwForm& f : insn.forms)
+      for (const Stmt& s : f.kernel.body)
+        walk(s.value, [&](const ValNode& n) {
+          if (n.kind != ValKind::reduce || n.args[0]->kind != ValKind::binary ||
+              n.args[0]->binary_op() != BinaryOp::mul)
+            return;
+          int64_t lanes = 1;
+          for (const auto* loops : {&s.loops, &n.loops})
+            for (const Loop& l : *loops) lanes *= l.extent.constant().value_or(1);
+          best = std::max(best, lanes);
+        });
+  return best;
+}
+
+std::vector<uint64_t> segment_bases(const HwDescription& hw, const AcceleratorImage& image, size_t code_bytes,
+                                    uint64_t* end) {
+  std::vector<uint64_t> size(hw.spaces.size(), 0), base(hw.spaces.size(), 0);
+  const auto grow = [&](int space, uint64_t to) {
+    size[static_cast<size_t>(space)] = std::max(size[static_cast<size_t>(space)], to);
+  };
+  for (size_t s = 0; s < hw.spaces.size(); ++s) {
+    if (hw.spaces[s].segment < 0) continue;
+    const std::string& name = hw.spaces[s].name;
+    if (name.ends_with(".code")) size[s] = code_bytes;
+    if (name.ends_with(".weights")) size[s] = image.weights.size();
+    if (name.ends_with(".arena")) size[s] = static_cast<uint64_t>(image.arena_bytes);
+  }
+  for (const auto* list : {&image.inputs, &image.outputs})
+    for (const AcceleratorIo& io : *list) grow(io.segment, static_cast<uint64_t>(io.offset + io.bytes));
+  uint64_t at = 0;
+  for (size_t s = 0; s < hw.spaces.size(); ++s) {
+    if (hw.spaces[s].segment < 0) continue;
+    base[s] = at;
+    at += round_up(size[s]);
+  }
+  *end = at;
+  return base;
+}
+
+Result<Driver> Driver::make(std::shared_ptr<const Loaded> loaded, std::unique_ptr<DlcPort> port) {
+  Driver d(std::move(loaded), std::move(port));
+  DLC_CHECK(d.set_up());
+  return d;
+}
+
+Result<> Driver::write(const char* csr, uint64_t value, int64_t index) {
+  const int at = loaded_->hw->find_csr(csr);
+  if (at < 0) return fail({}, fmt::format("{} has no register {}", loaded_->hw->name, csr));
+  const HwCsr& r = loaded_->hw->csr[static_cast<size_t>(at)];
+  const auto offset = static_cast<uint32_t>(r.at + index * (r.bits / 8));
+  DLC_CHECK(port_->wr32(offset, static_cast<uint32_t>(value)));
+  if (r.bits == 64) return port_->wr32(offset + 4, static_cast<uint32_t>(value >> 32));
+  return {};
+}
+
+Result<uint32_t> Driver::read(const char* csr, int64_t index) {
+  const int at = loaded_->hw->find_csr(csr);
+  if (at < 0) return fail({}, fmt::format("{} has no register {}", loaded_->hw->name, csr));
+  const HwCsr& r = loaded_->hw->csr[static_cast<size_t>(at)];
+  return port_->rd32(static_cast<uint32_t>(r.at + index * (r.bits / 8)));
+}
+
+uint32_t Driver::bit(const char* csr, const char* flag) const {
+  const int at = loaded_->hw->find_csr(csr);
+  if (at < 0) return 0;
+  for (const HwCsrBits& b : loaded_->hw->csr[static_cast<size_t>(at)].flags)
+    if (b.name == flag) return ((b.width >= 32 ? 0 : 1u << b.width) - 1) << b.at;
+  return 0;
+}
+
+Result<> Driver::set_up() {
+  const HwDescription& hw = *loaded_->hw;
+  uint64_t end = 0;
+  bases_ = segment_bases(hw, loaded_->image, loaded_->words.size() * 4, &end);
+  if (end > port_->memory_bytes())
+    return fail({}, fmt::format("the program needs {} bytes of memory, the device has {}", end, port_->memory_bytes()));
+  DLC_TRY(const uint32_t low, read("ID"));
+  const HwCsr& id = hw.csr[static_cast<size_t>(hw.find_csr("ID"))];
+  uint64_t hash = low;
+  if (id.bits == 64) {
+    DLC_TRY(const uint32_t high, port_->rd32(static_cast<uint32_t>(id.at) + 4));
+    hash |= uint64_t{high} << 32;
+  }
+  if (hash != hw.arch_hash)
+    return fail({}, fmt::format("the device is {}, the executable is for {}", hash_text(hash), hash_text(hw.arch_hash)),
+                "compile for this device's description");
+  for (size_t s = 0; s < hw.spaces.size(); ++s) {
+    if (hw.spaces[s].segment < 0) continue;
+    DLC_CHECK(write("SEG", bases_[s], hw.spaces[s].segment));
+    if (hw.spaces[s].name.ends_with(".code"))
+      DLC_CHECK(port_->mem_wr(bases_[s], std::as_bytes(std::span(loaded_->words))));
+    if (hw.spaces[s].name.ends_with(".weights") && !loaded_->image.weights.empty())
+      DLC_CHECK(port_->mem_wr(bases_[s], loaded_->image.weights));
+  }
+  DLC_CHECK(write("IRQ_EN", bit("IRQ_EN", "done") | bit("IRQ_EN", "err")));
+  if (hw.find_csr("WDOG") >= 0) DLC_CHECK(write("WDOG", kWatchdog));
+  return write("COUNT", loaded_->words.size() / static_cast<size_t>(hw.isa.words32()));
+}
+
+Result<> Driver::fault(uint32_t status) {
+  const HwDescription& hw = *loaded_->hw;
+  if ((status & bit("STAT", "err")) == 0) {
+    if ((status & bit("STAT", "done")) != 0) return {};
+    return fail({}, "the device stopped and is not done");
+  }
+  DLC_TRY(const uint32_t error, read("ERR"));
+  std::string cause = fmt::format("cause {}", error & 0xff);
+  for (const HwFault& f : hw.faults)
+    if (f.code == (error & 0xff)) cause = f.name;
+  const size_t q = error >> 8;
+  std::string where;
+  if (q < hw.queues.size()) {
+    DLC_TRY(const uint32_t index, read("EPC", static_cast<int64_t>(q)));
+    const int layer = loaded_->image.layer_of(index);
+    where = fmt::format(" in queue {}, instruction {}{}{}", hw.queues[q].name, index, layer >= 0 ? ", layer " : "",
+                        layer >= 0 ? loaded_->image.layers[static_cast<size_t>(layer)].name : "");
+    if (index < loaded_->image.program.size()) where += ": " + disassemble(hw, loaded_->image.program[index]);
+  }
+  return fail({}, "the device reports " + cause + where);
+}
+
+Result<std::vector<Tensor>> Driver::run(std::span<const Tensor> inputs, PortObserver* observer) {
+  const AcceleratorImage& image = loaded_->image;
+  if (inputs.size() != image.inputs.size())
+    return fail({}, fmt::format("{} inputs are given, the program has {}", inputs.size(), image.inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const AcceleratorIo& io = image.inputs[i];
+    if (inputs[i].dtype() != io.dtype || inputs[i].shape() != io.shape)
+      return fail({}, fmt::format("input {} is {}, it must be {}", io.name,
+                                  to_string(inputs[i].dtype(), inputs[i].shape()), to_string(io.dtype, io.shape)));
+    DLC_CHECK(port_->mem_wr(bases_[static_cast<size_t>(io.segment)] + static_cast<uint64_t>(io.offset),
+                            pack_io(io, inputs[i])));
+  }
+  Recorder recorder(image.program.size(), observer);
+  port_->observe(&recorder);
+  const uint64_t begin = port_->now();
+  const auto t0 = std::chrono::steady_clock::now();
+  auto done = [&]() -> Result<> {
+    DLC_CHECK(write("CTRL", bit("CTRL", "start")));
+    return port_->wait_irq(kMostCycles);
+  }();
+  counts_ = {};
+  counts_.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
+  port_->observe(nullptr);
+  if (!done) return std::unexpected(std::move(done).error());
+  DLC_TRY(const uint32_t status, read("STAT"));
+  DLC_CHECK(fault(status));
+  DLC_CHECK(write("STAT", bit("STAT", "done")));
+  counts_.timed = port_->now() != begin;
+  counts_.cycles = static_cast<int64_t>(port_->now() - begin);
+  const double array = static_cast<double>(macs_per_cycle(*loaded_->hw));
+  int64_t macs = 0;
+  uint64_t before = begin;
+  for (const AcceleratorLayer& l : image.layers) {
+    uint64_t last = before;
+    for (int64_t i = l.first; i < l.end; ++i) last = std::max(last, recorder.retired[static_cast<size_t>(i)]);
+    LayerCount c{l.name, l.macs, l.predicted_cycles, static_cast<int64_t>(last - before), 0};
+    if (c.measured_cycles > 0)
+      c.mac_utilization = static_cast<double>(l.macs) / (static_cast<double>(c.measured_cycles) * array);
+    counts_.layers.push_back(std::move(c));
+    before = last;
+    macs += l.macs;
+  }
+  if (counts_.timed)
+    counts_.mac_utilization = static_cast<double>(macs) / (static_cast<double>(counts_.cycles) * array);
+  std::vector<Tensor> outputs;
+  for (const AcceleratorIo& io : image.outputs) {
+    std::vector<std::byte> bytes(static_cast<size_t>(io.bytes));
+    DLC_CHECK(port_->mem_rd(bases_[static_cast<size_t>(io.segment)] + static_cast<uint64_t>(io.offset), bytes));
+    DLC_TRY(Tensor t, unpack_io(io, bytes));
+    outputs.push_back(std::move(t));
+  }
+  return outputs;
+}
+
+std::string to_json(const RunCounts& c) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (const LayerCount& l : c.layers) {
+    nlohmann::ordered_json j{{"name", l.name}, {"macs", l.macs}, {"predicted_cycles", l.predicted_cycles}};
+    if (c.timed) {
+      j["measured_cycles"] = l.measured_cycles;
+      j["mac_utilization"] = l.mac_utilization;
+    }
+    layers.push_back(std::move(j));
+  }
+  nlohmann::ordered_json out;
+  if (c.timed) {
+    out["cycles"] = c.cycles;
+    out["mac_utilization"] = c.mac_utilization;
+  }
+  out["sim_seconds"] = c.sim_seconds;
+  out["layers"] = layers;
+  return out.dump();
+}
+
+}  // namespace dlc::asic

@@ -1,0 +1,62 @@
+// Device logic over a DlcPort: segments, registers, start, wait, faults. It is the same for the functional simulator,
+// the RTL and a board.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dlc/hw/port.h"
+#include "plugins/asic/runtime/container.h"
+
+namespace dlc::asic {
+
+struct LayerCount {
+  std::string name;
+  int64_t macs = 0, predicted_cycles = 0;
+  int64_t measured_cycles = 0;  // last retire of the layer minus that of the one before
+  double mac_utilization = 0;
+};
+
+struct RunCounts {
+  bool timed = false;  // the port has a clock
+  int64_t cycles = 0;
+  double mac_utilization = 0;  // MACs of the model / (cycles * MACs the array does in one)
+  double sim_seconds = 0;
+  std::vector<LayerCount> layers;
+};
+std::string to_json(const RunCounts& c);
+
+// Bases of the segments in the machine's memory, by index of their space; code is at 0.
+std::vector<uint64_t> segment_bases(const HwDescription& hw, const AcceleratorImage& image, size_t code_bytes,
+                                    uint64_t* end);
+
+class Driver {
+ public:
+  static Result<Driver> make(std::shared_ptr<const Loaded> loaded, std::unique_ptr<DlcPort> port);
+
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, PortObserver* observer = nullptr);
+  const RunCounts& counts() const { return counts_; }
+  DlcPort& port() { return *port_; }
+  const std::vector<uint64_t>& bases() const { return bases_; }
+
+ private:
+  Driver(std::shared_ptr<const Loaded> loaded, std::unique_ptr<DlcPort> port)
+      : loaded_(std::move(loaded)), port_(std::move(port)) {}
+  Result<> set_up();
+  Result<> write(const char* csr, uint64_t value, int64_t index = 0);
+  Result<uint32_t> read(const char* csr, int64_t index = 0);
+  Result<> fault(uint32_t status);
+  uint32_t bit(const char* csr, const char* flag) const;
+
+  std::shared_ptr<const Loaded> loaded_;
+  std::unique_ptr<DlcPort> port_;
+  std::vector<uint64_t> bases_;
+  RunCounts counts_;
+};
+
+// MACs that the widest instruction can do in a cycle: the product of the constant loops of a contraction's text.
+int64_t macs_per_cycle(const HwDescription& hw);
+
+}  // namespace dlc::asic

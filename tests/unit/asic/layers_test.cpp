@@ -1,0 +1,80 @@
+// Integer interpreter == functional simulator, layer by layer, bit for bit.
+#include "tests/unit/asic/support.h"
+
+using namespace dlc;
+using namespace dlc::asic;
+
+namespace {
+
+std::string device(uint64_t seed) { return "asic:func?seed=" + std::to_string(seed); }
+
+}  // namespace
+
+TEST_CASE("one convolution") {
+  const auto& m = machine(16);
+  LayerBuilder b(m, 1);
+  const ValueId x = b.input({1, 20, 14, 14});
+  const Graph g = b.finish({b.conv(x, 40, 3, 1, 1)});
+  check_layers(m, g, b.inputs(), "asic:func");
+}
+
+TEST_CASE("convolutions of random shapes") {
+  for (const int size : {8, 16})
+    for (uint64_t seed = 1; seed <= 12; ++seed) {
+      INFO("array " << size << ", seed " << seed);
+      const auto& m = machine(size);
+      LayerBuilder b(m, seed);
+      const int64_t kernel = std::array<int64_t, 4>{1, 2, 3, 5}[static_cast<size_t>(b.in(0, 3))];
+      const ValueId x = b.input({b.in(1, 2), b.in(1, 40), b.in(kernel, 20), b.in(kernel, 20)});
+      const bool depthwise = b.in(0, 2) == 0;
+      const Graph g = b.finish({b.conv(x, b.in(1, 40), kernel, b.in(1, 2), b.in(0, kernel / 2), depthwise)});
+      check_layers(m, g, b.inputs(), device(seed));
+    }
+}
+
+TEST_CASE("residual blocks: convolutions, an addition of two scales, a pool") {
+  for (const int size : {8, 16})
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      INFO("array " << size << ", seed " << seed);
+      const auto& m = machine(size);
+      LayerBuilder b(m, seed);
+      const ValueId x = b.input({1, b.in(3, 20), 12, 10});
+      const ValueId a = b.conv(x, 24, 3, 1, 1);
+      const ValueId c = b.conv(a, 24, 3, 1, 1, seed % 2 == 0);
+      const ValueId sum = b.add(c, a);
+      const ValueId pool = b.node(
+          "max_pool", {sum},
+          {{"kernel", list({3, 3})}, {"stride", list({2, 2})}, {"pad_lo", list({1, 1})}, {"pad_hi", list({1, 1})}});
+      const Graph g = b.finish({pool});
+      check_layers(m, g, b.inputs(), device(seed));
+    }
+}
+
+TEST_CASE("average pool and a matrix product") {
+  for (const int size : {8, 16}) {
+    const auto& m = machine(size);
+    LayerBuilder b(m, 5);
+    const ValueId x = b.input({1, 37, 6, 5});
+    const ValueId sum = b.node("window_sum", {x}, {{"kernel", list({6, 5})}, {"zero", Expr(3)}});
+    const DType u31{DType::Kind::unsigned_int, 31}, u6{DType::Kind::unsigned_int, 6};
+    const ValueId mean =
+        b.node("rescale", {sum, b.scalar(u31, (int64_t{1} << 31) / 3), b.scalar(u6, 33)}, {{"zero", Expr(-4)}});
+    const ValueId flat = b.node("reshape", {mean}, {{"shape", list({1, 37})}});
+    const ValueId acc = b.node("int_matmul", {flat, b.constant(kS8, {37, 11}, -128, 127), b.scalar(kS8, -4)}, {});
+    const ValueId y = b.node(
+        "requantize", {acc, b.constant(u31, {11}, 1 << 30, (int64_t{1} << 31) - 1), b.constant(u6, {11}, 38, 40)},
+        {{"axis", Expr(1)}});
+    const Graph g = b.finish({y});
+    check_layers(m, g, b.inputs(), "asic:func");
+  }
+}
+
+TEST_CASE("a table and a product") {
+  const auto& m = machine(8);
+  LayerBuilder b(m, 9);
+  const ValueId x = b.input({1, 12, 7, 9});
+  const ValueId t = b.node("lookup", {x, b.constant(kS8, {256}, -128, 127)}, {});
+  const DType u24{DType::Kind::unsigned_int, 24}, u6{DType::Kind::unsigned_int, 6};
+  const ValueId y = b.node("mul_s8", {t, x, b.scalar(u24, 5000000), b.scalar(u6, 30)}, {{"a_zero", Expr(3)}});
+  check_layers(m, b.finish({y}), b.inputs(), "asic:func");
+}
