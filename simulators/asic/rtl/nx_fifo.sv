@@ -21,7 +21,10 @@ module nx_fifo #(parameter int D = 4, parameter int W = 32) (
       if (pop) r <= r + 1'b1;
     end
 `ifndef SYNTHESIS
-  a_overflow: assert property (@(posedge clk) disable iff (rst) !(push && full));
-  a_underflow: assert property (@(posedge clk) disable iff (rst) !(pop && empty));
+  always_ff @(posedge clk)
+    if (!rst) begin
+      a_overflow: assert (!(push && full));
+      a_underflow: assert (!(pop && empty));
+    end
 `endif
 endmodule

@@ -38,6 +38,6 @@ module nx_issue #(parameter int INFLIGHT = 4) (
     if (rst || start || !head_v) age <= '0;
     else if (age != 2'd3) age <= age + 1'b1;
 `ifndef SYNTHESIS
-  a_retire: assert property (@(posedge clk) disable iff (rst) !(retire && f_empty));
+  always_ff @(posedge clk) if (!rst) a_retire: assert (!(retire && f_empty));
 `endif
 endmodule

@@ -279,6 +279,6 @@ module nx_mac (
     if (rst || !run || !done) drain <= '0;
     else if (drain != 2'd2) drain <= drain + 1'b1;
 `ifndef SYNTHESIS
-  a_hazard: assert property (@(posedge clk) disable iff (rst) !(acc_re && acc_we && acc_ra == acc_wa));
+  always_ff @(posedge clk) if (!rst) a_hazard: assert (!(acc_re && acc_we && acc_ra == acc_wa));
 `endif
 endmodule

@@ -37,10 +37,16 @@ module nx_rd #(parameter int MAX_LD = 16) (
       l_open <= l_open + 5'(l_ack) - 5'(rvalid && rready && rid && rlast);
     end
 `ifndef SYNTHESIS
-  a_stable: assert property (@(posedge clk) disable iff (rst)
-      arvalid && !arready |=> arvalid && $stable(araddr) && $stable(arlen) && $stable(arid));
-  a_4k: assert property (@(posedge clk) disable iff (rst)
-      !(arvalid && 32'(araddr[11:0]) + (32'(arlen) + 1)*nx_cfg::AXI_B > 4096));
-  a_expected: assert property (@(posedge clk) disable iff (rst) !(rvalid && (rid ? l_open : f_open) == '0));
+  logic held;
+  logic [48:0] was;
+  always_ff @(posedge clk) begin
+    held <= !rst && arvalid && !arready;
+    if (arvalid) was <= {arid, araddr, arlen};
+    if (!rst) begin
+      if (held) a_stable: assert (arvalid && was == {arid, araddr, arlen});
+      if (arvalid) a_4k: assert (32'(araddr[11:0]) + (32'(arlen) + 1)*nx_cfg::AXI_B <= 4096);
+      if (rvalid) a_expected: assert ((rid ? l_open : f_open) != '0);
+    end
+  end
 `endif
 endmodule

@@ -38,6 +38,6 @@ module nx_sem (
         end
     end
 `ifndef SYNTHESIS
-  a_underflow: assert property (@(posedge clk) disable iff (rst) (take & ~some) == '0);
+  always_ff @(posedge clk) if (!rst) a_underflow: assert ((take & ~some) == '0);
 `endif
 endmodule

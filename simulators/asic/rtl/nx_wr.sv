@@ -49,12 +49,20 @@ module nx_wr (
       open <= open + 6'(a_ack) - 6'(bvalid);
     end
 `ifndef SYNTHESIS
-  a_stable: assert property (@(posedge clk) disable iff (rst)
-      awvalid && !awready |=> awvalid && $stable(awaddr) && $stable(awlen));
-  a_wstable: assert property (@(posedge clk) disable iff (rst)
-      wvalid && !wready |=> wvalid && $stable(wdata) && $stable(wlast) && $stable(wstrb));
-  a_4k: assert property (@(posedge clk) disable iff (rst)
-      !(awvalid && 32'(awaddr[11:0]) + (32'(awlen) + 1)*nx_cfg::AXI_B > 4096));
-  a_expected: assert property (@(posedge clk) disable iff (rst) !(bvalid && open == '0));
+  logic held, w_held;
+  logic [47:0] was;
+  logic [nx_cfg::AXI_B*9:0] w_was;
+  always_ff @(posedge clk) begin
+    held <= !rst && awvalid && !awready;
+    w_held <= !rst && wvalid && !wready;
+    if (awvalid) was <= {awaddr, awlen};
+    if (wvalid) w_was <= {wlast, wstrb, wdata};
+    if (!rst) begin
+      if (held) a_stable: assert (awvalid && was == {awaddr, awlen});
+      if (w_held) a_wstable: assert (wvalid && w_was == {wlast, wstrb, wdata});
+      if (awvalid) a_4k: assert (32'(awaddr[11:0]) + (32'(awlen) + 1)*nx_cfg::AXI_B <= 4096);
+      if (bvalid) a_expected: assert (open != '0);
+    end
+  end
 `endif
 endmodule
