@@ -33,7 +33,10 @@ class Assignment {
     one_kernel_per_call();
     collect_uses();
     for (size_t b = 0; b < p_.buffers.size(); ++b) consider(static_cast<int>(b));
-    if (layouts_.empty()) return 0;
+    if (layouts_.empty()) {
+      share_kernels(p_);
+      return 0;
+    }
     for (size_t c = 0; c < p_.calls.size(); ++c) constants_of(c);
     for (size_t c = 0; c < p_.calls.size(); ++c) DLC_CHECK(rewrite_call(c));
     for (auto& [b, layout] : layouts_) {
@@ -41,6 +44,7 @@ class Assignment {
       type.shape = detail::physical_shape(type.shape, layout);
     }
     DLC_CHECK(relay_constants());
+    share_kernels(p_);
     DLC_CHECK(plan_memory(p_));
     DLC_CHECK(verify(p_));
     return static_cast<int>(layouts_.size());
@@ -103,19 +107,38 @@ class Assignment {
         if (layout.lo[d] > kMaxHalo || layout.hi[d] > kMaxHalo) return;
       }
       writers += u.writes ? 1 : 0;
-      worth = worth || convolves(u);
+      const Wish wish = wish_of(u);
+      if (wish == Wish::plain) return;
+      worth = worth || wish == Wish::blocked;
     }
     if (writers == 1 && worth) layouts_.emplace(b, std::move(layout));
   }
 
-  // A sum over a window or over channels on either side of the buffer is what blocking is for.
-  bool convolves(const Use& u) {
-    bool found = false;
-    walk(kernel(u.call).body, [&](const Stmt& s) {
+  // A sum of products with a constant that has a window ([o, c, k...]) is what blocking is for. Other products of
+  // tensors (matrix products, attention) want their operands as they are.
+  enum class Wish : uint8_t { none, blocked, plain };
+  Wish wish_of(const Use& u) {
+    const Kernel& k = kernel(u.call);
+    Wish wish = Wish::none;
+    walk(k.body, [&](const Stmt& s) {
       if (s.kind != Stmt::Kind::assign) return;
-      walk(s.value, [&](const ValNode& n) { found = found || n.kind == ValKind::reduce; });
+      walk(s.value, [&](const ValNode& n) {
+        if (n.kind != ValKind::reduce) return;
+        std::set<int> tensors;
+        bool window = false;
+        walk(n.args[0], [&](const ValNode& r) {
+          if (r.kind != ValKind::read) return;
+          const auto& t = k.tensors[static_cast<size_t>(r.tensor)];
+          tensors.insert(r.tensor);
+          window = window || (t.role == Role::constant && t.shape.size() >= 3);
+        });
+        if (window)
+          wish = Wish::blocked;
+        else if (tensors.size() > 1 && wish == Wish::none)
+          wish = Wish::plain;
+      });
     });
-    return found;
+    return wish;
   }
 
   // Constants whose only access runs along one split channel loop: per-channel vectors stay (their inside is contiguous

@@ -145,6 +145,7 @@ class Lowering {
 Result<Program> lower_to_program(const Graph& g, const FusionOptions& options, int64_t align) {
   Program p;
   DLC_CHECK(Lowering(g, p).run(options));
+  share_kernels(p);
   DLC_CHECK(plan_memory(p, align));
   DLC_CHECK(verify(p));
   return p;

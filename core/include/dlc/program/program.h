@@ -72,6 +72,9 @@ Result<> verify(const Program& p);
 // buffer in bytes. Kernels are named k<number>_<op of the first node>.
 Result<Program> lower_to_program(const Graph& g, const FusionOptions& options = {}, int64_t align = 64);
 
+// Makes kernels that differ in names only one. Calls keep their own locations; the kernel lists those of all.
+void share_kernels(Program& p);
+
 // Gives every temp buffer an offset such that buffers alive at the same time do not overlap, and sets arena_bytes.
 Result<> plan_memory(Program& p, int64_t align = 64);
 // Independent check of the plan: no two live buffers overlap unless one aliases the other.

@@ -1,0 +1,40 @@
+// Layers of one shape are one kernel: kernels that differ in names only are kept once.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "dlc/program/program.h"
+
+namespace dlc {
+
+namespace {
+
+// The kernel's text without the names people gave.
+std::string nameless_text(Kernel k) {
+  k.name.clear();
+  k.locations.clear();
+  for (size_t t = 0; t < k.tensors.size(); ++t) k.tensors[t].name = fmt::format("t{}", t);
+  return print(k);
+}
+
+}  // namespace
+
+void share_kernels(Program& p) {
+  std::map<std::string, int> seen;
+  std::vector<int> replaced;
+  std::vector<Kernel> kept;
+  for (auto& k : p.kernels) {
+    const auto [it, added] = seen.emplace(nameless_text(k), static_cast<int>(kept.size()));
+    replaced.push_back(it->second);
+    if (added) {
+      kept.push_back(std::move(k));
+      continue;
+    }
+    auto& locations = kept[static_cast<size_t>(it->second)].locations;
+    locations.insert(locations.end(), k.locations.begin(), k.locations.end());
+  }
+  p.kernels = std::move(kept);
+  for (Call& c : p.calls) c.kernel = replaced[static_cast<size_t>(c.kernel)];
+}
+
+}  // namespace dlc
