@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Runs the networks of make_models.py through `dlc run` and compares with the checked-in results of onnxruntime.
+
+    check_models.py --dlc build/bin/dlc --device cpu: --work build/models mlp resnet8 ...
+
+A result is right when no sampled element is off by more than 1e-5 of the largest one, and the largest element of every row
+is where onnxruntime has it. Needs numpy and onnx (Debian's python3-onnx). Exit status 1 when a network is wrong.
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+
+import make_io
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOLERANCE = 1e-5
+
+
+def build(name, folder):
+    path = folder / f"{name}.onnx"
+    if not path.exists():
+        subprocess.run([sys.executable, HERE / "make_models.py", "-o", folder, "--no-check", name], check=True,
+                       stdout=subprocess.DEVNULL)
+    return path
+
+
+def check(name, o):
+    path = build(name, o.work)
+    feeds, result = o.work / f"{name}_in.npz", o.work / f"{name}_out.npz"
+    np.savez(feeds, **make_io.make_inputs(onnx.load(path), 0))
+    run = subprocess.run([o.dlc, "run", path, "--device", o.device, "--input", feeds, "--output", result],
+                         capture_output=True, text=True)
+    if run.returncode != 0:
+        return f"dlc failed: {run.stderr.strip()}"
+    outputs, reference = np.load(result), np.load(HERE / f"references/{name}.npz")
+    worst = 0.0
+    for key in {k.rsplit(":", 1)[0] for k in reference.files}:
+        index, value, shape = (reference[f"{key}:{part}"] for part in ("index", "value", "shape"))
+        y = outputs[key]
+        if list(y.shape) != list(shape):
+            return f"{key} has shape {y.shape}, not {tuple(shape)}"
+        error = np.abs(y.reshape(-1)[index].astype(np.float64) - value).max() / np.abs(value).max()
+        worst = max(worst, error)
+        if error > TOLERANCE:
+            return f"{key} is off by {error:.2e} of its largest element"
+        if len(index) == y.size and (y.reshape(-1, shape[-1]).argmax(1) != value.reshape(-1, shape[-1]).argmax(1)).any():
+            return f"{key} has its largest element elsewhere"
+    print(f"{name} on {o.device}: right, largest difference {worst:.1e}")
+    return None
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--dlc", required=True)
+    ap.add_argument("--device", default="cpu:")
+    ap.add_argument("--work", type=pathlib.Path, required=True)
+    ap.add_argument("models", nargs="+")
+    o = ap.parse_args()
+    o.work.mkdir(parents=True, exist_ok=True)
+    wrong = 0
+    for name in o.models:
+        problem = check(name, o)
+        if problem:
+            wrong += 1
+            print(f"{name} on {o.device}: WRONG: {problem}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
