@@ -191,7 +191,10 @@ std::string Planner::classify(const Lowered& l, const Operand& m_side, const Ope
   for (const Loop& loop : c.m)
     if (!l.stride(a, loop.var)) return "the operand that is read in place is not affine in " + loop.var;
   std::ranges::stable_sort(c.k, std::greater{}, [&](const Loop& loop) { return l.stride(a, loop.var).value_or(0); });
-  const auto by_out = [&](const Loop& loop) { return l.stride(out, loop.var).value_or(0); };
+  // Loops of one point come first: they are no part of the tile.
+  const auto by_out = [&](const Loop& loop) {
+    return loop.extent.is(1) ? Interval::kPosInf : l.stride(out, loop.var).value_or(0);
+  };
   std::ranges::stable_sort(c.m, std::greater{}, by_out);
   std::ranges::stable_sort(c.n, std::greater{}, by_out);
   const int64_t k_stride = c.k.empty() ? 0 : l.stride(a, c.k.back().var).value_or(0);
