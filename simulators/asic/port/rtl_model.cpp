@@ -60,15 +60,15 @@ struct dlc_rtl {
   ~dlc_rtl() {
     enter();
     top->final();
-    top.reset();
-    failure = nullptr;
-    Verilated::threadContextp(nullptr);
 #if VM_COVERAGE
     if (const char* folder = std::getenv("DLC_RTL_COVERAGE")) {  // one file for each device that lived
       static std::atomic<int> count = 0;
       context.coveragep()->write((std::string(folder) + "/" + std::to_string(count++) + ".dat").c_str());
     }
 #endif
+    top.reset();
+    failure = nullptr;
+    Verilated::threadContextp(nullptr);
   }
 
   // Several models may live in one thread: Verilator's current context and the place for failures are this one's while
