@@ -1,6 +1,7 @@
 // The cpu backend: programs to machine code through LLVM.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "dlc/hw/load.h"
@@ -15,6 +16,8 @@ namespace dlc::cpu {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr int kMostThreads = 1024;
 
 Result<HwDescription> description(const EmitRequest& r) {
   HwOverrides overrides;
@@ -55,13 +58,17 @@ Result<std::string> assembly(const Program& p, const Target& target) {
 
 class CpuDevice : public Device {
  public:
+  explicit CpuDevice(int threads) : threads_(threads) {}
   Result<std::unique_ptr<Executable>> load(std::span<const std::byte> executable,
                                            std::vector<std::pair<std::string, Tensor>> weights) override {
     DLC_TRY(Unpacked u, unpack(executable));
     DLC_TRY(const Target target, target_of(u.level));
     u.program.weights = std::move(weights);
-    return make_executable(std::move(u.program), target);
+    return make_executable(std::move(u.program), target, threads_);
   }
+
+ private:
+  int threads_;
 };
 
 class CpuBackend : public Backend {
@@ -92,10 +99,16 @@ class CpuBackend : public Backend {
   std::vector<DeviceListing> list() override { return {{"cpu:", true, ""}}; }
 
   Result<std::unique_ptr<Device>> open(const std::string& uri) override {
-    if (uri == "cpu:" || uri == "cpu:?threads=1") return std::make_unique<CpuDevice>();
-    if (uri.starts_with("cpu:?threads="))
-      return fail({}, fmt::format("device {}: code of this plugin runs on one thread", uri), "--threads 1");
-    return fail({}, fmt::format("device {} is not known: the plugin has cpu:", uri), "--device cpu:");
+    constexpr std::string_view kThreads = "cpu:?threads=";
+    int threads = 0;
+    if (uri.starts_with(kThreads)) {
+      const auto [end, error] = std::from_chars(uri.data() + kThreads.size(), uri.data() + uri.size(), threads);
+      if (error != std::errc() || end != uri.data() + uri.size() || threads < 1 || threads > kMostThreads)
+        return fail({}, fmt::format("device {}: threads are 1 to {}", uri, kMostThreads), "--device cpu:?threads=1");
+    } else if (uri != "cpu:") {
+      return fail({}, fmt::format("device {} is not known: the plugin has cpu:", uri), "--device cpu:");
+    }
+    return std::make_unique<CpuDevice>(threads);
   }
 };
 

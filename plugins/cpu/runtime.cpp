@@ -1,12 +1,17 @@
 #include "plugins/cpu/runtime.h"
 
 #include <fmt/format.h>
+#include <tbb/info.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "dlc/kernel/access.h"
 #include "dlc/program/layout.h"
 #include "plugins/cpu/codegen/contraction.h"
 
@@ -38,23 +43,55 @@ Result<int64_t> bytes_of(DType dtype, const std::vector<Expr>& dims, const Bindi
 
 int64_t aligned(int64_t n) { return (n + 63) / 64 * 64; }
 
+// Less work than this is done sooner by one thread than it is handed out.
+constexpr int64_t kWorthThreads = 200'000;
+
 // One kernel, ready: its code, its packed constants by tensor.
 struct Compiled {
   Plan plan;
   EntryPoint entry = nullptr;
   std::vector<std::string> symbols;
+  std::vector<Step> steps;
+  Expr work;
 };
 
 // One call with every pointer in its place, for one set of dims.
 struct BoundCall {
+  struct Part {
+    StepFunction run = nullptr;
+    int64_t extent = 1;
+  };
   EntryPoint entry = nullptr;
   std::vector<void*> buffers;
   std::vector<int64_t> dims;
+  std::vector<Part> parallel;  // empty: the entry does it
+
+  // 0, or the number of the statement that failed.
+  int64_t run(int threads) {
+    if (parallel.empty()) return entry(buffers.data(), dims.data());
+    for (const Part& p : parallel) {
+      const int64_t chunks = std::min<int64_t>(p.extent, threads);
+      std::atomic<int64_t> failed = 0;
+      tbb::parallel_for(
+          int64_t{0}, chunks,
+          [&](int64_t c) {
+            const int64_t f = p.run(buffers.data(), dims.data(), p.extent * c / chunks, p.extent * (c + 1) / chunks);
+            if (f != 0) failed = f;
+          },
+          tbb::static_partitioner());
+      if (failed != 0) return failed;
+    }
+    return 0;
+  }
 };
 
 class CpuExecutable : public Executable {
  public:
-  CpuExecutable(Program program, const Target& target) : program_(std::move(program)), target_(target) {}
+  CpuExecutable(Program program, const Target& target, int threads)
+      : program_(std::move(program)),
+        target_(target),
+        threads_(threads > 0 ? threads : tbb::info::default_concurrency()),
+        pool_(threads_) {}
 
   Result<> prepare() {
     const double start = now_ms();
@@ -63,7 +100,7 @@ class CpuExecutable : public Executable {
     std::vector<Unit> units;
     for (const Kernel& k : program_.kernels) {
       DLC_TRY(Plan plan, plan_contractions(k, target_));
-      kernels_.push_back({std::move(plan), nullptr, {}});
+      kernels_.push_back({std::move(plan), nullptr, {}, {}, flops(k)});
     }
     for (const Compiled& c : kernels_) units.push_back(c.plan.unit());
     const double planned = now_ms();
@@ -71,6 +108,7 @@ class CpuExecutable : public Executable {
     for (size_t i = 0; i < kernels_.size(); ++i) {
       kernels_[i].entry = code_.kernels()[i].entry;
       kernels_[i].symbols = code_.kernels()[i].symbols;
+      kernels_[i].steps = code_.kernels()[i].steps;
     }
     const double compiled = now_ms();
     DLC_CHECK(pack_constants());
@@ -100,14 +138,9 @@ class CpuExecutable : public Executable {
     }
     for (const auto& [call, slot, buffer, offset] : moving_)
       calls_[call].buffers[slot] = static_cast<std::byte*>(own[buffer]) + offset;
-    double before = now_ms();
-    for (size_t c = 0; c < calls_.size(); ++c) {
-      const int64_t statement = calls_[c].entry(calls_[c].buffers.data(), calls_[c].dims.data());
-      if (statement != 0) return std::unexpected(failed(c, statement));
-      const double after = now_ms();
-      call_ms_[c] = after - before;
-      before = after;
-    }
+    Result<> done;
+    pool_.execute([&] { done = run_calls(); });
+    if (!done) return std::unexpected(std::move(done).error());
     for (const auto& [output, storage] : copied_)
       std::memcpy(outputs[output].mutable_bytes(), storage, outputs[output].byte_size());
     return outputs;
@@ -125,6 +158,7 @@ class CpuExecutable : public Executable {
                                   {"arena_bytes", arena_.is_valid() ? arena_.elements() : 0},
                                   {"packed_bytes", packed_bytes_},
                                   {"kernels", kernels_.size()},
+                                  {"threads", threads_},
                                   {"blocked_buffers", blocked_},
                                   {"layers", layers}}
         .dump();
@@ -135,6 +169,18 @@ class CpuExecutable : public Executable {
 
   const std::string& name_of(const Call& c) const {
     return c.locations.empty() ? program_.kernels[static_cast<size_t>(c.kernel)].name : c.locations.front();
+  }
+
+  Result<> run_calls() {
+    double before = now_ms();
+    for (size_t c = 0; c < calls_.size(); ++c) {
+      const int64_t statement = calls_[c].run(threads_);
+      if (statement != 0) return std::unexpected(failed(c, statement));
+      const double after = now_ms();
+      call_ms_[c] = after - before;
+      before = after;
+    }
+    return {};
   }
 
   Error failed(size_t call, int64_t statement) const {
@@ -302,6 +348,13 @@ class CpuExecutable : public Executable {
       if (v == symbols.end()) return fail({}, fmt::format("dim {} is not known from the inputs", s));
       bound.dims.push_back(v->second);
     }
+    const auto work = evaluate(code.work, symbols);
+    if (threads_ > 1 && (!work || *work >= kWorthThreads))
+      for (const Step& s : code.steps) {
+        const auto extent = evaluate(s.extent, symbols);
+        if (!extent) return fail({}, fmt::format("the extent of {} is not known from the inputs", s.name));
+        bound.parallel.push_back({s.run, *extent});
+      }
     size_t next = 0;
     for (size_t t = 0; t < k.tensors.size(); ++t) {
       const KernelTensor& tensor = k.tensors[t];
@@ -346,6 +399,8 @@ class CpuExecutable : public Executable {
 
   Program program_;
   Target target_;
+  int threads_;
+  tbb::task_arena pool_;
   CompiledKernels code_;
   std::vector<Compiled> kernels_;            // of program_.kernels
   std::vector<std::vector<Tensor>> packed_;  // of each call, in the order of its plan
@@ -362,8 +417,8 @@ class CpuExecutable : public Executable {
 
 }  // namespace
 
-Result<std::unique_ptr<Executable>> make_executable(Program program, const Target& target) {
-  auto e = std::make_unique<CpuExecutable>(std::move(program), target);
+Result<std::unique_ptr<Executable>> make_executable(Program program, const Target& target, int threads) {
+  auto e = std::make_unique<CpuExecutable>(std::move(program), target, threads);
   DLC_CHECK(e->prepare());
   return e;
 }

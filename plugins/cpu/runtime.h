@@ -11,7 +11,8 @@
 
 namespace dlc::cpu {
 
-// `program.weights` are used in place; their owner keeps them as long as the executable lives.
-Result<std::unique_ptr<Executable>> make_executable(Program program, const Target& target);
+// `program.weights` are used in place; their owner keeps them as long as the executable lives. `threads`: 0 is all of
+// the machine's.
+Result<std::unique_ptr<Executable>> make_executable(Program program, const Target& target, int threads);
 
 }  // namespace dlc::cpu

@@ -1,0 +1,120 @@
+# cmake -DBUILD=... -DSOURCE=... -DWORK=... -DCXX=... -DCC=... -P check.cmake
+file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}/bad" "${WORK}/so" "${WORK}/o" "${WORK}/a")
+set(prefix "${WORK}/prefix")
+set(ENV{HOME} "${WORK}")   # nobody's own plugins
+set(ENV{DLC_PLUGIN_PATH} "")
+
+function(must_succeed what)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${what} failed (${code}):\n${out}\n${err}")
+  endif()
+  set(out "${out}" PARENT_SCOPE)
+  set(err "${err}" PARENT_SCOPE)
+endfunction()
+
+function(must_fail what part)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  string(FIND "${err}" "${part}" at)
+  if(NOT code EQUAL 1 OR at LESS 0)
+    message(FATAL_ERROR "${what}: exit code 1 and '${part}' were expected, got ${code}:\n${out}\n${err}")
+  endif()
+endfunction()
+
+function(must_contain text part)
+  string(FIND "${text}" "${part}" at)
+  if(at LESS 0)
+    message(FATAL_ERROR "'${part}' is not in:\n${text}")
+  endif()
+endfunction()
+
+# ---- a good one, against the installed package alone
+must_succeed("install" ${CMAKE_COMMAND} --install "${BUILD}" --prefix "${prefix}")
+must_succeed("configure" ${CMAKE_COMMAND} -S "${SOURCE}/npu" -B "${WORK}/npu" "-DCMAKE_PREFIX_PATH=${prefix}"
+             "-DCMAKE_CXX_COMPILER=${CXX}")
+must_succeed("build" ${CMAKE_COMMAND} --build "${WORK}/npu")
+set(dlc "${prefix}/bin/dlc")
+set(npu "${WORK}/npu/lib/dlc/plugins")
+
+must_succeed("plugins" "${dlc}" plugins --why --plugin-path "${npu}")
+must_contain("${out}" "my_npu 0.1.0  my_npu:")
+must_contain("${out}" "${prefix}/lib/dlc/plugins/libcpu.so")
+must_succeed("targets" "${dlc}" targets --plugin-path "${npu}")
+must_contain("${out}" "my_npu:1         my_npu: not available: there is one")
+
+set(model "${SOURCE}/model.dlcg")
+set(hw "${SOURCE}/npu/my_npu.yaml")
+must_succeed("compile" "${dlc}" "--hw=${hw}" --plugin-path "${npu}" "${model}" -o "${WORK}/m.dlca")
+must_succeed("run" "${dlc}" run "${WORK}/m.dlca" --plugin-path "${npu}" --device my_npu: --json
+             --input "x=${SOURCE}/x.npy" --output "${WORK}/y.npy")
+must_contain("${out}" "\"runs\": 1")
+must_succeed("run cpu" "${dlc}" run "${WORK}/m.dlca" --plugin-path "${npu}" --device cpu:
+             --input "x=${SOURCE}/x.npy" --output "${WORK}/y_cpu.npy")
+must_succeed("same" ${CMAKE_COMMAND} -E compare_files "${WORK}/y.npy" "${WORK}/y_cpu.npy")
+
+# What a plugin says of its failure arrives whole; an exception does not cross.
+must_fail("diagnostics" "my_npu.yaml:4:1: error: the NPU takes four calls (node conv7)" "${dlc}" "--hw=${hw}"
+          --plugin-path "${npu}" "${SOURCE}/six_calls.dlcg" -o "${WORK}/no.dlca")
+must_fail("exception" "internal error in plugin: more than one weight" "${dlc}" "--hw=${hw}" --plugin-path "${npu}"
+          "${SOURCE}/two_weights.dlcg" -o "${WORK}/no.dlca")
+if(EXISTS "${WORK}/no.dlca")
+  message(FATAL_ERROR "a failed compilation left a file")
+endif()
+
+# Libraries for programs that know nothing of dlc: the three forms give the same, with the header beside them.
+must_succeed("run interp" "${dlc}" run "${WORK}/m.dlca" --plugin-path "${npu}" --device interp:
+             --input "x=${SOURCE}/x.npy")
+must_contain("${out}" "y: f32[2,3] = -2.5 -3 -1.5 0.5 3 7.5")
+foreach(format so o a)
+  must_succeed("compile .${format}" "${dlc}" --hw=x86-64 "${SOURCE}/model.dlcg" -o "${WORK}/${format}/model.${format}")
+  must_succeed("use .${format}" "${CC}" "-I${WORK}/${format}" "${SOURCE}/use_library.c" "${WORK}/${format}/model.${format}"
+               -lm -o "${WORK}/${format}/use" "-Wl,-rpath,${WORK}/${format}")
+  must_succeed("run with .${format}" "${WORK}/${format}/use")
+  if(NOT out STREQUAL "-2.5 -3 -1.5 0.5 3 7.5\n")
+    message(FATAL_ERROR ".${format} computes ${out}")
+  endif()
+endforeach()
+
+# One symbol leaves a plugin.
+foreach(library "${npu}/libmy_npu.so" "${prefix}/lib/dlc/plugins/libcpu.so")
+  must_succeed("nm" nm -D --defined-only --extern-only "${library}")
+  string(REGEX MATCHALL " [A-Za-z] [A-Za-z_0-9@]+" symbols "${out}")
+  if(NOT symbols STREQUAL " T dlc_plugin_v1_entry")
+    message(FATAL_ERROR "${library} exports ${symbols}")
+  endif()
+endforeach()
+
+# ---- wrong ones: name, compile option, reason
+function(bad name option reason)
+  must_succeed("build ${name}" "${CC}" -shared -fPIC "-I${prefix}/include" "-DNAME=\"${name}\"" ${option}
+               "${SOURCE}/bad/bad.c" -o "${WORK}/bad/lib${name}.so")
+  file(WRITE "${WORK}/bad/${name}.plugin.yaml"
+       "dlc_plugin: 1\nname: ${name}\nversion: 0.1.0\nabi: 1\nschemes: [${name}]\n")
+  set(reasons "${reasons}" "${reason}" PARENT_SCOPE)
+endfunction()
+bad(version -DBAD_VERSION "it has plugin interface 7.0, this dlc has 1.0")
+bad(symbol -DBAD_SYMBOL "it has no symbol dlc_plugin_v1_entry")
+bad(nothing -DBAD_NULL "dlc_plugin_v1_entry returned nothing")
+bad(small -DBAD_SMALL "it says that its table has 24 bytes, which cannot be")
+bad(large -DBAD_LARGE "it says that its table has 1073741824 bytes, which cannot be")
+bad(beyond -DBAD_BEYOND "it says that its table has 4096 bytes, which cannot be")
+bad(runtime -DBAD_RUNTIME_SIZE "it says that its runtime table has 8 bytes, which cannot be")
+bad(name -DBAD_NAME "it calls itself 'somebody_else', its manifest says 'name'")
+bad(ir -DBAD_IR "it reads 'dlc.program 9', this dlc writes 'dlc.program 1'")
+file(WRITE "${WORK}/bad/libnomanifest.so" "")
+file(WRITE "${WORK}/bad/libnoelf.so" "not a library")
+file(WRITE "${WORK}/bad/noelf.plugin.yaml" "dlc_plugin: 1\nname: noelf\nabi: 1\nschemes: [noelf]\n")
+file(WRITE "${WORK}/bad/libolder.so" "")
+file(WRITE "${WORK}/bad/older.plugin.yaml" "dlc_plugin: 1\nname: older\nabi: 0\nschemes: [older]\n")
+file(WRITE "${WORK}/bad/libtypo.so" "")
+file(WRITE "${WORK}/bad/typo.plugin.yaml" "dlc_plugin: 1\nname: typo\nabi: 1\nschems: [typo]\n")
+list(APPEND reasons "it has no manifest: nomanifest.plugin.yaml is not beside it" "it cannot be loaded: "
+     "it was made for plugin interface 0, this dlc has 1" "unknown key 'schems'")
+must_succeed("plugins" "${dlc}" plugins --why --plugin-path "${WORK}/bad")
+foreach(reason ${reasons})
+  must_contain("${out}" "${reason}")
+endforeach()
+must_contain("${out}" "cpu 0.1.0")   # the others do not suffer
+must_fail("run on a refused plugin" "no plugin opens devices 'version:'" "${dlc}" run "${WORK}/m.dlca"
+          --plugin-path "${WORK}/bad" --device version: --input "x=${SOURCE}/x.npy")
