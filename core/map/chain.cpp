@@ -92,7 +92,7 @@ class ChainMaker {
     plan.store.space = p.spaces[static_cast<size_t>(p.stmt().tensor)];
     plan.store.address = p.store();
     plan.store.element = p.kernel.tensors[static_cast<size_t>(p.stmt().tensor)].dtype;
-    if (!plan.store.address.base.valid()) return std::nullopt;
+    if (!plan.store.address.base.valid() || shares_fields(plan)) return std::nullopt;
     if (space < 0) {
       plan.store.tensor = target_->output;
       plan.store.index = target_->output_index;
@@ -107,6 +107,17 @@ class ChainMaker {
     if (!assign(plan, plans, depth)) return std::nullopt;
     plans.push_back(std::move(plan));
     return plans;
+  }
+
+  // One field would have to point at two things that are loaded apart; constants lie side by side.
+  static bool shares_fields(const Plan& plan) {
+    for (const Operand& a : plan.reads)
+      for (const Operand& b : plan.reads) {
+        if (&a == &b || (a.kind == OperandKind::constant && b.kind == OperandKind::constant)) continue;
+        for (const std::string& field : a.address.base.symbols())
+          if (b.address.base.mentions(field)) return true;
+      }
+    return false;
   }
 
   std::optional<Operand> operand(const Pattern& p, const Reading& r, Plans& plans, int depth) {
@@ -200,7 +211,7 @@ class ChainMaker {
     for (const Operand& o : plan.reads)
       if (depends(o, plans, v) && o.address.coefficients[u].is(0)) return false;
     const auto n = plan.pattern->loops[u].extent.constant();
-    if (n && *n != target_->loops[v].extent) return false;
+    if (n && (*n != target_->loops[v].extent || !target_->loops[v].lane)) return false;
     return reduces || !plan.store.address.coefficients[u].is(0);
   }
 
@@ -237,10 +248,18 @@ class ChainMaker {
     return true;
   }
 
+  bool could_take_more(const Search& s, const std::vector<bool>& used) const {
+    for (const size_t u : s.order)
+      for (size_t v = 0; v < used.size(); ++v)
+        if (s.plan->assign[u] < 0 && !used[v] && may_assign(*s.plan, *s.plans, u, v)) return true;
+    return false;
+  }
+
   void step(Search& s, size_t at, std::vector<bool>& used) {
     if (s.left <= 0) return;
     Plan& plan = *s.plan;
     if (at == s.order.size()) {
+      if (s.maximal && could_take_more(s, used)) return;
       --s.left;
       return consider(s);
     }
@@ -260,19 +279,15 @@ class ChainMaker {
     if (!any && lane && s.why.empty())
       s.why = fmt::format("{} needs a loop of {} in all operands that its loop {} walks; there is none",
                           plan.pattern->name, to_string(loop.extent), loop.var);
-    if (!lane && (!any || !s.maximal)) step(s, at + 1, used);
+    if (!lane) step(s, at + 1, used);
   }
 
-  // Vectors must be walked whole: every lane loop that the operands have.
+  // Vectors are walked whole: every lane loop that an operand or the result has.
   bool lanes_covered(const Plan& plan) const {
-    for (size_t v = 0; v < target_->loops.size(); ++v) {
-      if (!target_->loops[v].lane || !plan.uses[v]) continue;
-      const bool lane = std::ranges::any_of(plan.reads, [&](const Operand& o) {
-        return o.kind == OperandKind::data &&
-               std::ranges::any_of(o.index, [&](const Expr& e) { return e.mentions(target_->loops[v].var); });
-      });
-      if (lane && std::ranges::find(plan.assign, static_cast<int>(v)) == plan.assign.end()) return false;
-    }
+    for (size_t v = 0; v < target_->loops.size(); ++v)
+      if (target_->loops[v].lane && plan.uses[v] &&
+          std::ranges::find(plan.assign, static_cast<int>(v)) == plan.assign.end())
+        return false;
     return true;
   }
 

@@ -239,7 +239,7 @@ Result<int64_t> Emitter::load_group(const Plan& plan, const Group& g, const Box&
         break;
       }
   }
-  if (const auto at = ring(g.space).find(key)) return *at;
+  if (const auto at = ring(g.space).find(key)) return *at - g.low;
   const int64_t word = machine_.hw->state_of(g.space).elem.bytes();
   const int64_t size = ceil_div(g.high - g.low, word) * word;
   const auto [image, fresh] = images_.emplace(key, static_cast<int64_t>(weights.size()));

@@ -17,8 +17,8 @@ struct Unit {
   bool on_device = false;
 };
 
-// A program of one call, for the matcher.
-Program program_of(const Graph& g, const FusionGroup& group) {
+// A program of one call, for the matcher. An input that `base` names is a view of another value.
+Program program_of(const Graph& g, const FusionGroup& group, const std::map<ValueId, ValueId>& base = {}) {
   Program p;
   p.kernels.push_back(group.kernel);
   Call c;
@@ -30,6 +30,15 @@ Program program_of(const Graph& g, const FusionGroup& group) {
     b.type = g.value(v).type;
     b.kind = g.value(v).constant ? BufferKind::constant : kind;
     if (g.value(v).constant) p.weights.emplace_back(b.name, *g.value(v).constant);
+    if (const auto it = base.find(v); it != base.end() && kind == BufferKind::input) {
+      ProgramBuffer whole;
+      whole.name = b.name + ".base";
+      whole.type = g.value(it->second).type;
+      whole.kind = BufferKind::input;
+      p.buffers.push_back(std::move(whole));
+      b.kind = BufferKind::temp;
+      b.alias = BufferAlias{static_cast<int>(p.buffers.size()) - 1, Expr(0)};
+    }
     p.buffers.push_back(std::move(b));
     c.buffers.push_back(static_cast<int>(p.buffers.size()) - 1);
   };
@@ -49,6 +58,7 @@ class Partitioner {
     matcher_ = &matcher;
     DLC_TRY(const auto groups, fuse(g_));
     for (const FusionGroup& group : groups) DLC_CHECK(place(group.nodes));
+    settle_views();
     DLC_CHECK(cut());
     for (const NodeId n : g_.order()) out_.nodes.push_back(std::move(placed_[static_cast<size_t>(n)]));
     return std::move(out_);
@@ -81,16 +91,19 @@ class Partitioner {
       DLC_TRY(const FusionGroup group, merge_nodes(g_, part));
       if (group.is_extern) break;
       Result<> ok;
-      if (!group.is_view) {
-        const Program p = program_of(g_, group);
-        ok = matcher_->match(p, p.calls[0]);
+      if (group.is_view) {
+        const ValueId from = group.inputs[0];
+        const auto deeper = views_.find(from);
+        views_[group.outputs[0]] = deeper == views_.end() ? from : deeper->second;
+      } else {
+        ok = match(group);
       }
       if (ok) {
         for (const NodeId m : part) note(m, device_, group.is_view ? "view" : "an instruction's text matches", "");
         units_.push_back({{part.begin(), part.end()}, true});
         return place(nodes.subspan(n));
       }
-      why = std::string(ok.error().message());
+      if (why.empty()) why = std::string(ok.error().message());
     }
     const NodeId first = nodes.front();
     if (const HwOpRule* r = refused(first))
@@ -99,6 +112,40 @@ class Partitioner {
       note(first, "host", "no instruction", why);
     units_.push_back({{first}, false});
     return place(nodes.subspan(1));
+  }
+
+  // A reshape costs nothing where its reader can walk the elements as they lie; otherwise the host moves them.
+  Result<> match(const FusionGroup& group) {
+    Program p = program_of(g_, group, views_);
+    Result<> ok = matcher_->match(p, p.calls[0]);
+    const bool reads_view = std::ranges::any_of(group.inputs, [&](ValueId v) { return views_.contains(v); });
+    if (ok || !reads_view) return ok;
+    p = program_of(g_, group);
+    Result<> moved = matcher_->match(p, p.calls[0]);
+    if (!moved) return ok;
+    for (const ValueId v : group.inputs)
+      if (views_.erase(v) > 0) on_host_.insert(g_.value(v).producer);
+    return moved;
+  }
+
+  // Views whose elements somebody else must see in order are made by the host.
+  void settle_views() {
+    std::map<NodeId, Unit*> unit_of;
+    for (Unit& u : units_)
+      for (const NodeId n : u.nodes) unit_of[n] = &u;
+    for (size_t i = units_.size(); i-- > 0;) {
+      Unit& u = units_[i];
+      if (!u.on_device || placed_[static_cast<size_t>(u.nodes[0])].rule != "view") continue;
+      const ValueId v = g_.node(u.nodes[0]).outputs[0];
+      bool host = on_host_.contains(u.nodes[0]) || std::ranges::find(g_.outputs, v) != g_.outputs.end();
+      for (const NodeId user : g_.users(v)) host |= !unit_of.at(user)->on_device;
+      // A view of what the host made is made there too.
+      const NodeId producer = g_.value(g_.node(u.nodes[0]).inputs[0]).producer;
+      if (!host && (producer == kNoNode || !unit_of.at(producer)->on_device)) host = !views_.contains(v);
+      if (!host) continue;
+      u.on_device = false;
+      note(u.nodes[0], "host", "view", "its elements must be moved into another layout");
+    }
   }
 
   // Only the last node of the part is seen outside it.
@@ -194,11 +241,52 @@ class Partitioner {
   std::string device_;
   const CallMatcher* matcher_ = nullptr;
   std::vector<Unit> units_;
+  std::map<ValueId, ValueId> views_;  // reshaped values that are read as they lie, and what they are views of
+  std::set<NodeId> on_host_;          // reshapes that are not
   std::vector<NodePlacement> placed_;
   Partitioning out_;
 };
 
 }  // namespace
+
+Result<Graph> with_smallest_shapes(const Graph& g) {
+  std::map<std::string, Expr, std::less<>> values;
+  for (const auto& [name, range] : g.symbols) values.emplace(name, Expr(std::max<int64_t>(range.bounds.lo, 1)));
+  Graph out;
+  out.name = g.name;
+  out.records = g.records;
+  std::map<ValueId, ValueId> value;
+  for (const ValueId v : g.inputs) {
+    TensorType type = g.value(v).type;
+    for (Expr& e : type.shape) e = substitute(e, values);
+    value[v] = out.add_input(g.value(v).name, std::move(type));
+  }
+  for (const NodeId n : g.order()) {
+    const Node& old = g.node(n);
+    std::vector<ValueId> inputs;
+    for (const ValueId v : old.inputs) {
+      if (v != kNoValue && !value.contains(v)) value[v] = out.add_constant(g.value(v).name, *g.value(v).constant);
+      inputs.push_back(v == kNoValue ? kNoValue : value.at(v));
+    }
+    Attrs attrs = old.attrs;
+    for (auto& [name, attr] : attrs) {
+      if (auto* e = std::get_if<Expr>(&attr)) *e = substitute(*e, values);
+      if (auto* list = std::get_if<std::vector<Expr>>(&attr))
+        for (Expr& e : *list) e = substitute(e, values);
+    }
+    DLC_TRY(const NodeId made, out.add_node(old.op, std::move(inputs), std::move(attrs), old.locations));
+    for (size_t i = 0; i < old.outputs.size(); ++i) {
+      value[old.outputs[i]] = out.node(made).outputs[i];
+      out.rename(out.node(made).outputs[i], g.value(old.outputs[i]).name);
+    }
+  }
+  for (const ValueId v : g.outputs) {
+    if (!value.contains(v)) value[v] = out.add_constant(g.value(v).name, *g.value(v).constant);
+    out.outputs.push_back(value.at(v));
+  }
+  out.output_names = g.output_names;
+  return out;
+}
 
 Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device) {
   return Partitioner(g, hw, device).run();

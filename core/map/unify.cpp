@@ -48,11 +48,13 @@ class Unifier {
            u.reads.size();
   }
 
-  bool give_up(const Unified& u, const std::string& why) {
+  // `why` makes the text, which is costly, only where it is the best so far.
+  template <class Why>
+  bool give_up(const Unified& u, const Why& why) {
     const size_t depth = u.reads.size() + u.reductions.size();
     if (out_.why.empty() || depth > out_.depth) {
       out_.depth = depth;
-      out_.why = why;
+      out_.why = why();
     }
     return false;
   }
@@ -65,9 +67,9 @@ class Unifier {
     if (++steps_ > kMostSteps) return true;
     if (is_scalar(p)) {
       if (t->kind != ValKind::integer)
-        return give_up(u, fmt::format("{} stands where a number is needed", text(t, k_)));
+        return give_up(u, [&] { return fmt::format("{} stands where a number is needed", text(t, k_)); });
       if (p->kind == ValKind::integer) return p->integer == t->integer && next(std::move(u));
-      if (!u.fields.equal(p, t->integer)) return give_up(u, u.fields.why());
+      if (!u.fields.equal(p, t->integer)) return give_up(u, [&] { return u.fields.why(); });
       return next(std::move(u));
     }
     if (p->kind == ValKind::read) return match_read(p, t, std::move(u), next);
@@ -182,7 +184,7 @@ class Unifier {
       default:
         break;
     }
-    return give_up(u, fmt::format("{} is not what {} does", text(t, k_), p_.name));
+    return give_up(u, [&] { return fmt::format("{} is not what {} does", text(t, k_), p_.name); });
   }
 
   bool match_read(const Val& p, const Val& t, Unified u, const Next& next) {
@@ -190,13 +192,13 @@ class Unifier {
       if (val::structurally_equal(r.pattern, p))
         return val::structurally_equal(r.target, t)
                    ? next(std::move(u))
-                   : give_up(u, text(t, k_) + " would share a memory with another value");
+                   : give_up(u, [&] { return text(t, k_) + " would share a memory with another value"; });
     const KernelTensor& memory = p_.kernel.tensors[static_cast<size_t>(p->tensor)];
     const auto data = std::ranges::find_if(p->args, [](const Val& a) { return !val::as_expr(a); });
     if (data != p->args.end()) {  // a look-up: the kernel must look up by the same value
-      if (t->kind != ValKind::read) return give_up(u, text(t, k_) + " is no look-up");
+      if (t->kind != ValKind::read) return give_up(u, [&] { return text(t, k_) + " is no look-up"; });
       const auto by = std::ranges::find_if(t->args, [](const Val& a) { return !val::as_expr(a); });
-      if (by == t->args.end()) return give_up(u, text(t, k_) + " is no look-up");
+      if (by == t->args.end()) return give_up(u, [&] { return text(t, k_) + " is no look-up"; });
       const Val index = *by;
       u.reads.push_back({p, t});
       return match(*data, index, std::move(u), next);
@@ -204,10 +206,11 @@ class Unifier {
     const bool data_dependent =
         t->kind == ValKind::read && std::ranges::any_of(t->args, [](const Val& a) { return !val::as_expr(a); });
     const bool is_value = t->kind != ValKind::read || data_dependent;
-    if (is_value && t == root_) return give_up(u, "a value would be computed from itself");
+    if (is_value && t == root_) return give_up(u, [] { return std::string("a value would be computed from itself"); });
     if (!fits(value_range(t, k_, ranges_), memory.dtype))
-      return give_up(u,
-                     fmt::format("{} needs more than the {} of {}", text(t, k_), to_string(memory.dtype), memory.name));
+      return give_up(u, [&] {
+        return fmt::format("{} needs more than the {} of {}", text(t, k_), to_string(memory.dtype), memory.name);
+      });
     u.reads.push_back({p, t});
     return next(std::move(u));
   }

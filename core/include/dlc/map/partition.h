@@ -34,6 +34,9 @@ struct Partitioning {
   std::vector<NodePlacement> nodes;
 };
 
+// The same graph with every symbolic dim at the smallest value it may have: an accelerator's program has fixed shapes.
+Result<Graph> with_smallest_shapes(const Graph& g);
+
 Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device);
 
 }  // namespace dlc
