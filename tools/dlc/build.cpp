@@ -74,17 +74,36 @@ struct Piece {
   Program program;
 };
 
-Result<std::vector<Piece>> split(const Source& source, const Hardware& hw, Context& cx) {
-  DLC_TRY(Backend * backend, cx.plugins().for_hardware(hw.description));
+// A machine with instructions takes the nodes that they can do; any other takes the whole model.
+Result<std::vector<Piece>> split(const Source& source, Built& b, Context& cx) {
+  const HwDescription& hw = b.hardware.description;
+  DLC_TRY(Backend * backend, cx.plugins().for_hardware(hw));
   std::vector<Piece> pieces;
-  Program program;
   if (source.program) {
-    program = *source.program;
-  } else {
-    DLC_TRY(program, lower_to_program(*source.graph));
+    pieces.push_back({backend->name(), backend, *source.program});
+    return pieces;
   }
-  pieces.push_back({backend->name(), backend, std::move(program)});
+  if (hw.isa.word_bits == 0) {
+    DLC_TRY(Program program, lower_to_program(*source.graph));
+    pieces.push_back({backend->name(), backend, std::move(program)});
+    return pieces;
+  }
+  DLC_TRY(Partitioning parts, partition(*source.graph, hw, backend->name()));
+  b.placements = std::move(parts.nodes);
+  for (const Partition& part : parts.partitions) {
+    DLC_TRY(Program program, lower_to_program(part.graph));
+    pieces.push_back({part.device, part.device == "host" ? nullptr : backend, std::move(program)});
+  }
   return pieces;
+}
+
+// What the machine's recipes can do in integers, on the graph as it was imported.
+Result<NumericsReport> commit(Graph& g, const HwDescription& hw, Dump& dump) {
+  if (hw.recipes.empty()) return NumericsReport{};
+  DLC_TRY(auto recipes, load_recipes(hw));
+  DLC_TRY(NumericsReport report, commit_numerics(g, std::move(recipes)));
+  if (dump.wanted()) dump.write("commit_numerics", "dlcg", print(g));
+  return report;
 }
 
 }  // namespace
@@ -103,7 +122,14 @@ Result<Built> build(const ModelOptions& o, Context& cx) {
     b.model.inputs = graph_ports(*source.graph, false);
     b.model.outputs = graph_ports(*source.graph, true);
     b.model.symbols = source.graph->symbols;
-    DLC_TRY(b.passes, optimise(*source.graph, dump));
+    const Stopwatch watch;
+    DLC_TRY(b.numerics, commit(*source.graph, b.hardware.description, dump));
+    b.passes.push_back({"commit_numerics",
+                        watch.ms(),
+                        {{"committed", static_cast<int64_t>(b.numerics.committed.size())},
+                         {"kept", static_cast<int64_t>(b.numerics.kept.size())}}});
+    DLC_TRY(const auto passes, optimise(*source.graph, dump));
+    b.passes.insert(b.passes.end(), passes.begin(), passes.end());
   } else {
     b.model.inputs = program_ports(*source.program, BufferKind::input);
     b.model.outputs = program_ports(*source.program, BufferKind::output);
@@ -116,7 +142,7 @@ Result<Built> build(const ModelOptions& o, Context& cx) {
   b.model.features = b.hardware.description.codegen.features;
 
   Stopwatch step;
-  DLC_TRY(std::vector<Piece> pieces, split(source, b.hardware, cx));
+  DLC_TRY(std::vector<Piece> pieces, split(source, b, cx));
   b.passes.push_back({"lower", step.ms(), {{"partitions", static_cast<int64_t>(pieces.size())}}});
   const Json options{{"format", o.format}, {"name", source.name}, {"listing", o.listing}};
   Progress progress("partitions", pieces.size());
@@ -138,13 +164,17 @@ Result<Built> build(const ModelOptions& o, Context& cx) {
   return b;
 }
 
-Result<Graph> optimised_graph(const ModelOptions& o) {
+Result<Graph> optimised_graph(const ModelOptions& o, Context& cx) {
   DLC_TRY(Source source, read_source(o));
   if (!source.graph)
     return fail({o.file, 0, 0, {}}, "is no graph any more: programs and artifacts are lowered already",
                 "give the .onnx file or graph text");
   Dump dump(o.dump);
   DLC_CHECK(dump.start());
+  if (!o.hw.empty()) {
+    DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
+    DLC_CHECK(commit(*source.graph, hw, dump));
+  }
   DLC_CHECK(optimise(*source.graph, dump));
   DLC_CHECK(dump.done());
   return *std::move(source.graph);

@@ -16,7 +16,7 @@ struct Options {
   ModelOptions model;
   std::string device;
   std::vector<std::string> inputs;
-  int threads = 1, runs = 0, warmup = 3;
+  int threads = 0, runs = 0, warmup = 3;
   double seconds = 2;
   uint64_t seed = 1;
 };
@@ -73,6 +73,7 @@ Result<int> bench(Options& o, Context& cx) {
   }
   for (int i = 0; i < o.warmup; ++i) DLC_CHECK(session.run(inputs));
   std::vector<double> times;
+  int threads = o.threads;
   Layers layers;
   const Stopwatch all;
   Progress progress("runs", static_cast<size_t>(std::max(o.runs, 1)));
@@ -87,11 +88,12 @@ Result<int> bench(Options& o, Context& cx) {
     Json counters;
     add_counters(session, counters);
     layers.add(counters);
+    threads = counters.value("threads", threads);
     if (o.runs > 0) progress.step(fmt::format("{:.2f} ms", times.back()));
   }
   Json result{{"model", o.model.file},
               {"device", session.device(0)},
-              {"threads", o.threads},
+              {"threads", threads},
               {"load_ms", load_ms},
               {"runs", times.size()},
               {"p50_ms", percentile(times, 0.5)},

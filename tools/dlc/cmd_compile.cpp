@@ -30,7 +30,7 @@ Json passes_json(const std::vector<PassTiming>& passes) {
 
 Result<std::string> level_text(const Options& o, Context& cx) {
   if (o.emit == "graph") {
-    DLC_TRY(const Graph g, optimised_graph(o.model));
+    DLC_TRY(const Graph g, optimised_graph(o.model, cx));
     return print(g);
   }
   DLC_TRY(const Built b, build(o.model, cx));
@@ -59,10 +59,18 @@ Result<> write_native(const Built& b, const std::string& output, const std::stri
   const auto* bytes = b.files[0].find("library");
   if (bytes == nullptr)
     return fail({}, fmt::format("plugin {} makes no .{}", b.model.partitions[0].device, format), "write a .dlca");
-  const auto stem = std::filesystem::path(output).replace_extension();
-  if (const auto* header = b.files[0].find("header")) DLC_CHECK(write_file(stem.string() + ".h", *header));
-  if (const auto* weights = b.files[0].find("weights")) DLC_CHECK(write_file(stem.string() + ".weights", *weights));
-  return write_file(output, *bytes);
+  const std::string stem = std::filesystem::path(output).replace_extension().string();
+  std::vector<std::pair<std::string, const std::vector<std::byte>*>> files = {{output, bytes}};
+  if (const auto* header = b.files[0].find("header")) files.emplace_back(stem + ".h", header);
+  if (const auto* weights = b.files[0].find("weights")) files.emplace_back(stem + ".weights", weights);
+  for (size_t i = 0; i < files.size(); ++i) {
+    auto written = write_file(files[i].first, *files[i].second);
+    if (written) continue;
+    std::error_code ec;
+    for (size_t k = 0; k < i; ++k) std::filesystem::remove(files[k].first, ec);
+    return written;
+  }
+  return {};
 }
 
 Result<int> compile(Options& o, Context& cx) {

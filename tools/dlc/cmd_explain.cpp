@@ -62,6 +62,16 @@ Result<int> explain(ModelOptions& o, Context& cx) {
       }
     }
   }
+  // A machine that takes only some nodes says so for each one.
+  std::map<std::string, std::pair<std::string, std::string>> kernel_of;  // node -> kernel, how
+  for (const Explained& e : all) kernel_of.emplace(e.node, std::pair(e.kernel, e.how));
+  if (!b.placements.empty()) all.clear();
+  for (const NodePlacement& p : b.placements) {
+    const auto k = kernel_of.find(p.name);
+    all.push_back({p.name, p.device, k != kernel_of.end() ? k->second.first : "",
+                   k != kernel_of.end() ? k->second.second : "", p.rule, p.why, p.yaml_line});
+    op_of[p.name] = p.op;
+  }
   Json nodes = Json::array();
   std::string text;
   for (const Explained& e : all) {
@@ -76,10 +86,16 @@ Result<int> explain(ModelOptions& o, Context& cx) {
                      {"line", e.line}});
     text += fmt::format("{:<40} {:<14} {:<6} {}", e.node, op != op_of.end() ? op->second : "", e.device, e.kernel);
     if (!e.how.empty()) text += ": " + e.how;
-    if (!e.why.empty()) text += fmt::format(" ({}, {}:{})", e.why, b.hardware.file, e.line);
+    if (!e.why.empty()) text += " (" + e.why;
+    if (!e.why.empty()) text += e.line > 0 ? fmt::format(", {}:{})", b.hardware.file, e.line) : ")";
     text += "\n";
   }
-  cx.print({{"model", o.file}, {"hardware", b.model.hardware_name}, {"nodes", nodes}}, text);
+  Json kept = Json::array();
+  for (const NumericsReport::Kept& k : b.numerics.kept) {
+    kept.push_back({{"node", k.name}, {"op", k.op}, {"why", k.why}});
+    text += fmt::format("in float: {} ({}): {}\n", k.name, k.op, k.why);
+  }
+  cx.print({{"model", o.file}, {"hardware", b.model.hardware_name}, {"nodes", nodes}, {"in_float", kept}}, text);
   return kOk;
 }
 

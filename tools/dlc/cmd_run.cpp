@@ -56,7 +56,7 @@ Result<int> finish(const Options& o, Context& cx, Json result, const std::vector
 
 // A graph through the interpreter: what has no kernel (top_k, nonzero, ...) runs here too.
 Result<int> run_interpreted(const Options& o, Context& cx, const NamedTensors& given) {
-  DLC_TRY(const Graph g, optimised_graph(o.model));
+  DLC_TRY(const Graph g, optimised_graph(o.model, cx));
   std::vector<Port> in, out;
   for (const ValueId v : g.inputs) in.push_back({g.value(v).name, g.value(v).type});
   for (size_t i = 0; i < g.outputs.size(); ++i) out.push_back({g.output_names[i], g.value(g.outputs[i]).type});

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "dlc/map/partition.h"
+#include "dlc/numerics/commit.h"
 #include "dlc/passes/pass.h"
 #include "dlc/plugin/compiled.h"
 #include "tools/dlc/cli.h"
@@ -39,13 +41,15 @@ struct Built {
   CompiledModel model;
   std::vector<EmitResult> files;  // of each partition
   std::vector<PassTiming> passes;
+  std::vector<NodePlacement> placements;  // of a machine that takes only some nodes
+  NumericsReport numerics;
   double import_ms = 0, compile_ms = 0;  // compile: all of it, import too
 };
 
 // Imports, optimises, splits, compiles.
 Result<Built> build(const ModelOptions& o, Context& cx);
-// The optimised graph alone.
-Result<Graph> optimised_graph(const ModelOptions& o);
+// The optimised graph alone; with --hw as integers, if the machine has them.
+Result<Graph> optimised_graph(const ModelOptions& o, Context& cx);
 // An artifact as it is, anything else built.
 Result<CompiledModel> load_or_build(const ModelOptions& o, Context& cx);
 
