@@ -25,7 +25,8 @@ void Context::print(const Json& result, const std::string& text) const {
 CLI::App* add_command(CLI::App& app, Context& cx, const std::string& name, const std::string& summary) {
   CLI::App* sub = app.add_subcommand(name, summary);
   sub->add_flag("--json", cx.json, "Print the result as JSON; docs/cli.md lists the keys");
-  sub->add_option("--plugin-path", cx.plugin_paths, "Folders searched for plugins before all others");
+  sub->add_option("--plugin-path", cx.plugin_paths, "Folders searched for plugins before all others")
+      ->allow_extra_args(false);
   return sub;
 }
 

@@ -92,7 +92,7 @@ Result<int> bench(Options& o, Context& cx) {
     if (o.runs > 0) progress.step(fmt::format("{:.2f} ms", times.back()));
   }
   Json result{{"model", o.model.file},
-              {"device", session.device(0)},
+              {"device", devices(session)},
               {"threads", threads},
               {"load_ms", load_ms},
               {"runs", times.size()},
@@ -101,7 +101,7 @@ Result<int> bench(Options& o, Context& cx) {
               {"min_ms", std::ranges::min(times)},
               {"mean_ms", std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size())},
               {"layers", layers.medians()}};
-  std::string text = fmt::format("{} on {}: p50 {:.3f} ms, p99 {:.3f} ms, {} runs\n", o.model.file, session.device(0),
+  std::string text = fmt::format("{} on {}: p50 {:.3f} ms, p99 {:.3f} ms, {} runs\n", o.model.file, devices(session),
                                  result["p50_ms"].get<double>(), result["p99_ms"].get<double>(), times.size());
   for (const auto& layer : result["layers"])
     text += fmt::format("  {:>10.4f} ms  {}\n", layer["ms"].get<double>(), layer["name"].get<std::string>());
@@ -116,7 +116,7 @@ void add_bench(CLI::App& app, Context& cx) {
   CLI::App* sub = add_command(app, cx, "bench", "Measure a model on a device");
   add_model_options(*sub, o->model);
   sub->add_option("--device", o->device, "The device; by default the one the model is compiled for");
-  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given");
+  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")->allow_extra_args(false);
   sub->add_option("--threads", o->threads, "Threads of the host's code")->check(CLI::Range(1, 1024));
   sub->add_option("--runs", o->runs, "How many runs are measured; 0: as many as fit --seconds, at least 10")
       ->check(CLI::Range(0, 1'000'000));

@@ -226,7 +226,7 @@ void add_compare(CLI::App& app, Context& cx) {
   CLI::App* sub = add_command(app, cx, "compare", "Find the first layer that differs from the interpreter");
   add_model_options(*sub, o->model);
   sub->add_option("--device", o->device, "The device; by default the one the model is compiled for");
-  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given");
+  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")->allow_extra_args(false);
   sub->add_option("--seed", o->seed, "Of the inputs");
   sub->add_option("--tolerance", o->tolerance, "Of floats, relative; integers must be equal")->capture_default_str();
   sub->callback([o, &cx] { cx.action = [o, &cx] { return compare(*o, cx); }; });

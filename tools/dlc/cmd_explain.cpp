@@ -11,7 +11,7 @@ namespace dlc::cli {
 namespace {
 
 struct Explained {
-  std::string node, device, kernel, how, rule, why;
+  std::string node, op, device, kernel, how, rule, why;
   int line = 0;
 };
 
@@ -50,11 +50,16 @@ Result<int> explain(ModelOptions& o, Context& cx) {
       const std::string& kernel = program.kernels[static_cast<size_t>(call.kernel)].name;
       const auto note = notes.find(kernel);
       for (const std::string& node : call.locations) {
-        Explained e{node, part.device, kernel, note != notes.end() ? note->second : "", "", "", 0};
         const auto op = op_of.find(node);
-        if (const HwOpRule* r = op != op_of.end() ? rule_of(b.hardware.description, op->second) : nullptr) {
-          e.rule = "ops: " + op->second + (r->place.empty() ? "" : " on " + r->place) +
-                   (r->unit.empty() ? "" : " by " + r->unit);
+        Explained e;
+        e.node = node;
+        e.device = part.device;
+        e.kernel = kernel;
+        if (op != op_of.end()) e.op = op->second;
+        if (note != notes.end()) e.how = note->second;
+        if (const HwOpRule* r = rule_of(b.hardware.description, e.op)) {
+          e.rule =
+              "ops: " + e.op + (r->place.empty() ? "" : " on " + r->place) + (r->unit.empty() ? "" : " by " + r->unit);
           e.why = r->why;
           e.line = r->loc.line;
         }
@@ -68,23 +73,21 @@ Result<int> explain(ModelOptions& o, Context& cx) {
   if (!b.placements.empty()) all.clear();
   for (const NodePlacement& p : b.placements) {
     const auto k = kernel_of.find(p.name);
-    all.push_back({p.name, p.device, k != kernel_of.end() ? k->second.first : "",
+    all.push_back({p.name, p.op, p.device, k != kernel_of.end() ? k->second.first : "",
                    k != kernel_of.end() ? k->second.second : "", p.rule, p.why, p.yaml_line});
-    op_of[p.name] = p.op;
   }
   Json nodes = Json::array();
   std::string text;
   for (const Explained& e : all) {
-    const auto op = op_of.find(e.node);
     nodes.push_back({{"node", e.node},
-                     {"op", op != op_of.end() ? op->second : ""},
+                     {"op", e.op},
                      {"device", e.device},
                      {"kernel", e.kernel},
                      {"how", e.how},
                      {"rule", e.rule},
                      {"why", e.why},
                      {"line", e.line}});
-    text += fmt::format("{:<40} {:<14} {:<6} {}", e.node, op != op_of.end() ? op->second : "", e.device, e.kernel);
+    text += fmt::format("{:<40} {:<14} {:<6} {}", e.node, e.op, e.device, e.kernel);
     if (!e.how.empty()) text += ": " + e.how;
     if (!e.why.empty()) text += " (" + e.why;
     if (!e.why.empty()) text += e.line > 0 ? fmt::format(", {}:{})", b.hardware.file, e.line) : ")";

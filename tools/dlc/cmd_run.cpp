@@ -79,10 +79,7 @@ Result<int> run(Options& o, Context& cx) {
   const double load_ms = loading.ms();
   const Stopwatch watch;
   DLC_TRY(const auto outputs, session.run(inputs));
-  Json result{{"model", o.model.file},
-              {"device", o.device.empty() ? session.device(0) : o.device},
-              {"load_ms", load_ms},
-              {"run_ms", watch.ms()}};
+  Json result{{"model", o.model.file}, {"device", devices(session)}, {"load_ms", load_ms}, {"run_ms", watch.ms()}};
   add_counters(session, result);
   return finish(o, cx, std::move(result), model.outputs, outputs);
 }
@@ -94,7 +91,7 @@ void add_run(CLI::App& app, Context& cx) {
   CLI::App* sub = add_command(app, cx, "run", "Run a model on a device");
   add_model_options(*sub, o->model);
   sub->add_option("--device", o->device, "interp:, cpu:, asic:func, asic:rtl; `dlc targets` lists them");
-  sub->add_option("--input", o->inputs, "Inputs: .npz, or NAME=FILE with .npy or .pb");
+  sub->add_option("--input", o->inputs, "Inputs: .npz, or NAME=FILE with .npy or .pb")->allow_extra_args(false);
   sub->add_option("--output", o->output, "Where the results go: .npz, or .npy for a single one");
   sub->add_option("--threads", o->threads, "Threads of the host's code")->check(CLI::Range(0, 1024));
   sub->callback([o, &cx] { cx.action = [o, &cx] { return run(*o, cx); }; });

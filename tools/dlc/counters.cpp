@@ -1,6 +1,19 @@
 #include "tools/dlc/counters.h"
 
+#include <algorithm>
+
 namespace dlc::cli {
+
+std::string devices(const Session& s) {
+  std::vector<std::string> seen;
+  std::string text;
+  for (size_t i = 0; i < s.partitions(); ++i) {
+    if (std::ranges::count(seen, s.device(i)) > 0) continue;
+    seen.push_back(s.device(i));
+    text += (text.empty() ? "" : ", ") + s.device(i);
+  }
+  return text;
+}
 
 void add_counters(Session& s, Json& result) {
   Json partitions = Json::array(), merged = Json::object();

@@ -11,4 +11,7 @@ namespace dlc::cli {
 // has.
 void add_counters(Session& s, Json& result);
 
+// The URIs that the partitions run on, each once: "cpu:, asic:func".
+std::string devices(const Session& s);
+
 }  // namespace dlc::cli

@@ -58,7 +58,7 @@ Result<NamedTensors> weights_of(const ModelOptions& o) {
 void add_model_options(CLI::App& sub, ModelOptions& o) {
   sub.add_option("model", o.file, "The model: .onnx, graph or program text, .dlca")->required();
   sub.add_option("--hw", o.hw, "The machine: native (the default), or a description, with params: asic.yaml,R=8");
-  sub.add_option("--dim", o.dims, "A symbolic dim of the model: N=1, or a range S=1..512");
+  sub.add_option("--dim", o.dims, "A symbolic dim of the model: N=1, or a range S=1..512")->allow_extra_args(false);
   sub.add_option("--weights", o.weights, "Constants of graph or program text (.npz)");
 }
 
