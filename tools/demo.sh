@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 tools/deps.sh
 cmake --preset release >/dev/null
-cmake --build --preset release --target dlc plugins rtl_models
+cmake --build --preset release
 
 dlc=build/bin/dlc
 model=tests/models/fashion_mnist

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tools/dlc/counters.h"
+#include "tools/dlc/each.h"
 #include "tools/dlc/model.h"
 
 namespace dlc::cli {
@@ -15,6 +16,7 @@ struct Options {
   std::string device, output;
   std::vector<std::string> inputs;
   int threads = 0;
+  bool each = false;
 };
 
 std::string summary(const std::string& name, const Tensor& t) {
@@ -74,12 +76,32 @@ Result<int> run(Options& o, Context& cx) {
   }
   const Stopwatch loading;
   DLC_TRY(const CompiledModel model, load_or_build(o.model, cx));
-  DLC_TRY(const auto inputs, bind_inputs(model.inputs, model.symbols, given));
   DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = o.device, .threads = o.threads}));
   const double load_ms = loading.ms();
   const Stopwatch watch;
-  DLC_TRY(const auto outputs, session.run(inputs));
-  Json result{{"model", o.model.file}, {"device", devices(session)}, {"load_ms", load_ms}, {"run_ms", watch.ms()}};
+  int64_t count = 1;
+  std::vector<Tensor> outputs;
+  if (o.each) {
+    DLC_TRY(count, sample_count(given));
+    Progress progress("runs", static_cast<size_t>(count));
+    Stacked stacked;
+    for (int64_t i = 0; i < count; ++i) {
+      DLC_TRY(const NamedTensors one, sample(given, i));
+      DLC_TRY(const auto inputs, bind_inputs(model.inputs, model.symbols, one));
+      DLC_TRY(const auto results, session.run(inputs));
+      DLC_CHECK(stacked.add(results, i, count));
+      progress.step("sample");
+    }
+    outputs = stacked.tensors();
+  } else {
+    DLC_TRY(const auto inputs, bind_inputs(model.inputs, model.symbols, given));
+    DLC_TRY(outputs, session.run(inputs));
+  }
+  Json result{{"model", o.model.file},
+              {"device", devices(session)},
+              {"load_ms", load_ms},
+              {"runs", count},
+              {"run_ms", watch.ms()}};
   add_counters(session, result);
   return finish(o, cx, std::move(result), model.outputs, outputs);
 }
@@ -93,6 +115,7 @@ void add_run(CLI::App& app, Context& cx) {
   sub->add_option("--device", o->device, "interp:, cpu:, asic:func, asic:rtl; `dlc targets` lists them");
   sub->add_option("--input", o->inputs, "Inputs: .npz, or NAME=FILE with .npy or .pb")->allow_extra_args(false);
   sub->add_option("--output", o->output, "Where the results go: .npz, or .npy for a single one");
+  sub->add_flag("--each", o->each, "Run once for each index of the inputs' leading dim, and stack the results");
   sub->add_option("--threads", o->threads, "Threads of the host's code")->check(CLI::Range(0, 1024));
   sub->callback([o, &cx] { cx.action = [o, &cx] { return run(*o, cx); }; });
 }
