@@ -38,9 +38,10 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
   DeviceUri out;
   const size_t question = uri.find('?');
   const std::string device = uri.substr(0, question);
-  if (device != "asic:func" && device != "asic:rtl")
-    return fail({}, fmt::format("device {} is not known: the plugin has asic:func and asic:rtl", uri));
-  out.rtl = device == "asic:rtl";
+  if (device != "asic:func" && device != "asic:rtl" && device != "asic:cosim")
+    return fail({}, fmt::format("device {} is not known: the plugin has asic:func, asic:rtl and asic:cosim", uri));
+  out.cosim = device == "asic:cosim";
+  out.rtl = out.cosim || device == "asic:rtl";
   std::string rest = question == std::string::npos ? "" : uri.substr(question + 1);
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('&'), rest.size());
@@ -50,6 +51,10 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
     const std::string key = item.substr(0, equals), value = item.substr(std::min(equals + 1, item.size()));
     if (key == "library" && out.rtl) {
       out.library = value;
+      continue;
+    }
+    if (key == "bundle" && out.cosim) {
+      out.bundle = value;
       continue;
     }
     uint64_t n = 0;
@@ -71,6 +76,15 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
                   "seed, and for asic:rtl latency, jitter, backpressure, stall, library");
   }
   return out;
+}
+
+bool has_rtl() {
+  for (const fs::path& folder : folders()) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error))
+      if (entry.path().extension() == ".so") return true;
+  }
+  return false;
 }
 
 Result<std::string> find_rtl(const HwDescription& hw) {

@@ -1,0 +1,119 @@
+// Whole layers and networks: integer interpreter == functional simulator == RTL, bit for bit, write by write.
+#include <cstdlib>
+#include <filesystem>
+
+#include "dlc/map/partition.h"
+#include "frontends/onnx/onnx.h"
+#include "plugins/asic/runtime/cosim.h"
+#include "tests/unit/asic/support.h"
+
+using namespace dlc;
+using namespace dlc::asic;
+
+namespace {
+
+const bool kFound = [] {
+  setenv("DLC_RTL_PATH", (std::string(DLC_BINARY_DIR) + "/lib/dlc/rtl").c_str(), 0);
+  return true;
+}();
+
+CosimReport cosim(const TestMachine& m, const Graph& g, const std::vector<Tensor>& inputs, uint64_t seed) {
+  const Program program = need(lower_to_program(g));
+  const AcceleratorImage image = need(compile_for(*m.hw, program));
+  auto loaded = std::make_shared<const Loaded>(need(read_container(need(write_container(*m.hw, m.text, image)))));
+  DeviceUri uri = need(parse_device_uri("asic:rtl?jitter=24&backpressure=10&seed=" + std::to_string(seed)));
+  Driver rtl = need(Driver::make(loaded, need(open_port(uri, *loaded->hw, uint64_t{1} << 26))));
+  CosimReport report = need(cosimulate(*loaded, rtl, inputs));
+  INFO(to_json(report));
+  CHECK(report.bit_exact);
+  const auto want = need(run_program(program, inputs));
+  REQUIRE(report.outputs.size() == want.size());
+  for (size_t i = 0; i < want.size(); ++i)
+    for (int64_t e = 0; e < want[i].elements(); ++e) REQUIRE(report.outputs[i].get_int(e) == want[i].get_int(e));
+  return report;
+}
+
+// The part of a network that the device runs, on seeded inputs.
+void check_network(const std::string& path, int size) {
+  REQUIRE(kFound);
+  const auto& m = machine(size);
+  Graph g = need(with_smallest_shapes(need(import_onnx(path))));
+  need(commit_numerics(g, m.recipes));
+  const Partitioning parts = need(partition(g, *m.hw, "asic"));
+  int on_device = 0;
+  for (const Partition& p : parts.partitions) {
+    if (p.device == "host") continue;
+    ++on_device;
+    std::mt19937_64 random(7);
+    std::vector<Tensor> inputs;
+    for (const ValueId v : p.graph.inputs) {
+      std::vector<int64_t> shape;
+      for (const Expr& e : p.graph.value(v).type.shape) shape.push_back(*e.constant());
+      Tensor x = need(Tensor::make(p.graph.value(v).type.dtype, shape));
+      for (int64_t i = 0; i < x.elements(); ++i) x.set_int(i, static_cast<int64_t>(random() % 256) - 128);
+      inputs.push_back(std::move(x));
+    }
+    const CosimReport r = cosim(m, p.graph, inputs, 3);
+    CHECK(r.writes > 1000);
+    int64_t sum = 0;
+    for (const LayerCount& l : r.counts.layers) {
+      CHECK(l.predicted_cycles > 0);
+      CHECK(l.measured_cycles > 0);
+      sum += l.measured_cycles;
+    }
+    CHECK(sum <= r.counts.cycles);
+  }
+  CHECK(on_device == 1);
+}
+
+}  // namespace
+
+TEST_CASE("random convolutions on the RTL") {
+  for (const int size : {8, 16})
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      INFO("array " << size << ", seed " << seed);
+      LayerBuilder b(machine(size), seed + 100);
+      const int64_t kernel = b.in(1, 3);
+      const ValueId x = b.input({1, b.in(1, 36), b.in(kernel, 14), b.in(kernel, 14)});
+      const ValueId y = b.conv(x, b.in(1, 36), kernel, b.in(1, 2), b.in(0, kernel / 2), seed % 3 == 0);
+      const Graph g = b.finish({b.add(y, y)});
+      cosim(machine(size), g, b.inputs(), seed);
+    }
+}
+
+TEST_CASE("the project's fashion network on the RTL") {
+  for (const int size : {8, 16})
+    check_network(std::string(DLC_SOURCE_DIR) + "/tests/models/fashion_mnist/fashion_int8.onnx", size);
+}
+
+TEST_CASE("networks of other people on the RTL") {
+  const std::string folder = std::string(DLC_SOURCE_DIR) + "/../shared/models/real/mlperf_onnx/";
+  if (!std::filesystem::exists(folder)) {
+    WARN("skipped: no " << folder);
+    return;
+  }
+  for (const char* name : {"resnet8", "kws", "vww", "ad"}) {
+    INFO(name);
+    check_network(folder + name + "_qdq.onnx", 16);
+  }
+}
+
+TEST_CASE("a changed byte of the weights is found and named") {
+  REQUIRE(kFound);
+  const auto& m = machine(8);
+  LayerBuilder b(m, 3);
+  const ValueId x = b.input({1, 9, 6, 6});
+  const Graph g = b.finish({b.conv(x, 9, 3, 1, 1)});
+  const Program program = need(lower_to_program(g));
+  const AcceleratorImage image = need(compile_for(*m.hw, program));
+  auto good = std::make_shared<Loaded>(need(read_container(need(write_container(*m.hw, m.text, image)))));
+  auto bad = std::make_shared<Loaded>(*good);
+  bad->image.weights[0] ^= std::byte{1};
+  Driver rtl = need(Driver::make(bad, need(open_port(need(parse_device_uri("asic:rtl")), *m.hw, uint64_t{1} << 26))));
+  const CosimReport r = need(cosimulate(*good, rtl, b.inputs()));
+  CHECK_FALSE(r.bit_exact);
+  REQUIRE(r.first.has_value());
+  CHECK(r.first->queue == "ld");
+  CHECK(r.first->layer.starts_with("int_conv"));
+  CHECK(r.first->rtl != r.first->simulator);
+}
