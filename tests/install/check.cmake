@@ -14,11 +14,11 @@ function(must_succeed what)
   set(err "${err}" PARENT_SCOPE)
 endfunction()
 
-function(must_fail what part)
+function(must_fail what expected part)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
   string(FIND "${err}" "${part}" at)
-  if(NOT code EQUAL 1 OR at LESS 0)
-    message(FATAL_ERROR "${what}: exit code 1 and '${part}' were expected, got ${code}:\n${out}\n${err}")
+  if(NOT code EQUAL expected OR at LESS 0)
+    message(FATAL_ERROR "${what}: exit code ${expected} and '${part}' were expected, got ${code}:\n${out}\n${err}")
   endif()
 endfunction()
 
@@ -54,9 +54,9 @@ must_succeed("run cpu" "${dlc}" run "${WORK}/m.dlca" --plugin-path "${npu}" --de
 must_succeed("same" ${CMAKE_COMMAND} -E compare_files "${WORK}/y.npy" "${WORK}/y_cpu.npy")
 
 # What a plugin says of its failure arrives whole; an exception does not cross.
-must_fail("diagnostics" "my_npu.yaml:4:1: error: the NPU takes four calls (node conv7)" "${dlc}" "--hw=${hw}"
+must_fail("diagnostics" 1 "my_npu.yaml:4:1: error: the NPU takes four calls (node conv7)" "${dlc}" "--hw=${hw}"
           --plugin-path "${npu}" "${SOURCE}/six_calls.dlcg" -o "${WORK}/no.dlca")
-must_fail("exception" "internal error in plugin: more than one weight" "${dlc}" "--hw=${hw}" --plugin-path "${npu}"
+must_fail("exception" 3 "internal error in plugin: more than one weight" "${dlc}" "--hw=${hw}" --plugin-path "${npu}"
           "${SOURCE}/two_weights.dlcg" -o "${WORK}/no.dlca")
 if(EXISTS "${WORK}/no.dlca")
   message(FATAL_ERROR "a failed compilation left a file")
@@ -116,5 +116,5 @@ foreach(reason ${reasons})
   must_contain("${out}" "${reason}")
 endforeach()
 must_contain("${out}" "cpu 0.1.0")   # the others do not suffer
-must_fail("run on a refused plugin" "no plugin opens devices 'version:'" "${dlc}" run "${WORK}/m.dlca"
+must_fail("run on a refused plugin" 1 "it has plugin interface 7.0, this dlc has 1.0" "${dlc}" run "${WORK}/m.dlca"
           --plugin-path "${WORK}/bad" --device version: --input "x=${SOURCE}/x.npy")
