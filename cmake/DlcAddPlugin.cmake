@@ -25,6 +25,9 @@ function(dlc_add_plugin)
   set_target_properties(${target} PROPERTIES PREFIX "lib" OUTPUT_NAME "${ARG_NAME}" LIBRARY_OUTPUT_DIRECTORY "${folder}"
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS "${DLC_PLUGIN_MAP}")
   target_link_options(${target} PRIVATE "LINKER:--version-script=${DLC_PLUGIN_MAP}")
+  if(NOT DLC_SANITIZE)
+    target_link_options(${target} PRIVATE "LINKER:-z,defs")   # what is missing is missed now, not when it is loaded
+  endif()
 
   list(JOIN ARG_SCHEMES ", " schemes)
   set(manifest "dlc_plugin: 1\nname: ${ARG_NAME}\nversion: ${ARG_VERSION}\nabi: 1\nschemes: [${schemes}]\n")
