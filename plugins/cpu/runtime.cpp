@@ -14,6 +14,7 @@
 #include "dlc/kernel/access.h"
 #include "dlc/program/layout.h"
 #include "plugins/cpu/codegen/contraction.h"
+#include "plugins/cpu/huge_pages.h"
 
 namespace dlc::cpu {
 
@@ -155,7 +156,7 @@ class CpuExecutable : public Executable {
                         {"ms", call_ms_[c]}});
     }
     return nlohmann::ordered_json{{"load", {{"plan_ms", plan_ms_}, {"code_ms", code_ms_}, {"pack_ms", pack_ms_}}},
-                                  {"arena_bytes", arena_.is_valid() ? arena_.elements() : 0},
+                                  {"arena_bytes", arena_bytes_},
                                   {"packed_bytes", packed_bytes_},
                                   {"kernels", kernels_.size()},
                                   {"threads", threads_},
@@ -202,23 +203,33 @@ class CpuExecutable : public Executable {
     DLC_TRY(const CompiledKernels code, compile(units, target_, {.opt_level = kOptLevel}));
     std::vector<size_t> first(kernels_.size() + 1, 0);
     for (size_t i = 0; i < kernels_.size(); ++i) first[i + 1] = first[i] + kernels_[i].plan.packed.size();
+    // One block in execution order: what a kernel prefetches behind its last panel is the next kernel's first.
+    packed_bytes_ = 0;
+    for (const Call& call : program_.calls)
+      for (const PackedTensor& t : kernels_[static_cast<size_t>(call.kernel)].plan.packed) {
+        const Compiled& c = kernels_[static_cast<size_t>(call.kernel)];
+        const KernelTensor& to = c.plan.kernel.tensors[static_cast<size_t>(t.packed)];
+        DLC_TRY(const int64_t bytes, bytes_of(to.dtype, to.shape, {}));
+        if (__builtin_add_overflow(packed_bytes_, aligned(bytes), &packed_bytes_))
+          return fail({}, "the packed constants' size overflows");
+      }
+    DLC_TRY(packed_memory_, HugePages::allocate(packed_bytes_));
+    std::byte* next = packed_memory_.data();
     for (const Call& call : program_.calls) {
       const auto kernel = static_cast<size_t>(call.kernel);
-      std::vector<Tensor> packed;
+      std::vector<std::byte*> packed;
       for (size_t p = 0; p < kernels_[kernel].plan.packed.size(); ++p) {
         const PackedTensor& t = kernels_[kernel].plan.packed[p];
         const KernelTensor& to = kernels_[kernel].plan.kernel.tensors[static_cast<size_t>(t.packed)];
-        std::vector<int64_t> shape;
-        DLC_CHECK(bytes_of(to.dtype, to.shape, {}, &shape));
-        DLC_TRY(Tensor result, Tensor::make(to.dtype, std::move(shape)));
+        DLC_TRY(const int64_t bytes, bytes_of(to.dtype, to.shape, {}));
         DLC_TRY(const std::byte* from, constant(buffer_of(call, t.source)));
         std::vector<void*> buffers(t.pack.tensors.size(), nullptr);
         buffers[static_cast<size_t>(t.pack.inputs[0])] = const_cast<std::byte*>(from);
-        buffers[static_cast<size_t>(t.pack.outputs[0])] = result.mutable_bytes();
+        buffers[static_cast<size_t>(t.pack.outputs[0])] = next;
         if (code.kernels()[first[kernel] + p].entry(buffers.data(), nullptr) != 0)
           return fail({}, fmt::format("the constants of {} cannot be packed", name_of(call)));
-        packed_bytes_ += static_cast<int64_t>(result.byte_size());
-        packed.push_back(std::move(result));
+        packed.push_back(next);
+        next += aligned(bytes);
       }
       packed_.push_back(std::move(packed));
     }
@@ -294,8 +305,10 @@ class CpuExecutable : public Executable {
     const auto arena = evaluate(program_.arena_bytes, symbols);
     if (!arena || *arena < 0) return fail({}, "the arena's size is not known from the inputs");
     DLC_TRY(const int64_t scratch, scratch_bytes(symbols));
-    DLC_TRY(arena_, Tensor::make(kU8, {aligned(*arena) + scratch}));
-    std::byte* base = arena_.mutable_bytes();
+    arena_bytes_ = aligned(*arena) + scratch;
+    if (arena_bytes_ > Tensor::max_bytes()) return fail({}, "the arena is larger than the limit");
+    DLC_TRY(arena_, HugePages::allocate(arena_bytes_));
+    std::byte* base = arena_.data();
     std::vector<Place> places(program_.buffers.size());
     moving_.clear();
     copied_.clear();
@@ -362,7 +375,7 @@ class CpuExecutable : public Executable {
       const auto packed = std::ranges::find(code.plan.packed, static_cast<int>(t), &PackedTensor::packed);
       if (packed != code.plan.packed.end()) {
         const auto index = static_cast<size_t>(packed - code.plan.packed.begin());
-        bound.buffers[t] = const_cast<std::byte*>(packed_[c][index].bytes());
+        bound.buffers[t] = packed_[c][index];
       } else if (tensor.role == Role::temp) {
         DLC_TRY(const int64_t bytes, bytes_of(tensor.dtype, tensor.shape, symbols));
         bound.buffers[t] = scratch;
@@ -402,17 +415,18 @@ class CpuExecutable : public Executable {
   int threads_;
   tbb::task_arena pool_;
   CompiledKernels code_;
-  std::vector<Compiled> kernels_;            // of program_.kernels
-  std::vector<std::vector<Tensor>> packed_;  // of each call, in the order of its plan
-  Tensor arena_;                             // temps, then the scratch of one kernel
-  std::optional<Bindings> bound_;            // the dims that calls_ is for
+  std::vector<Compiled> kernels_;  // of program_.kernels
+  HugePages packed_memory_;
+  std::vector<std::vector<std::byte*>> packed_;  // in it: of each call, in the order of its plan
+  HugePages arena_;                              // temps, then the scratch of one kernel
+  std::optional<Bindings> bound_;                // the dims that calls_ is for
   std::vector<BoundCall> calls_;
   std::vector<MovingBuffer> moving_;                   // pointers that each run puts in
   std::vector<std::pair<size_t, std::byte*>> copied_;  // outputs that lie inside another buffer
   std::vector<double> call_ms_;
   int blocked_ = 0;
   double plan_ms_ = 0, code_ms_ = 0, pack_ms_ = 0;
-  int64_t packed_bytes_ = 0;
+  int64_t packed_bytes_ = 0, arena_bytes_ = 0;
 };
 
 }  // namespace
