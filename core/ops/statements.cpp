@@ -222,6 +222,25 @@ void StatementBuilder::simplify_statement(Stmt& s, const Scope& outer) const {
   for (Val& i : s.indices) i = rewrite(i, simplified);
 }
 
+namespace {
+
+bool is_empty(const Loop& l) { return l.extent.is(0); }
+
+// A value for a statement that never runs: an extent of 0 makes index expressions undefined (x // 0) that no one asks.
+Val never_stored(DType t) {
+  const DType c = compute_type(t);
+  return c.is_float() ? val::real(0, c) : c.is_bool() ? val::boolean(false) : val::integer(0, c);
+}
+
+}  // namespace
+
+bool StatementBuilder::never_runs(const Stmt& s, const Scope& outer) const {
+  for (const Scope* o = &outer; o; o = o->outer)
+    for (const auto& [name, loop] : o->loops)
+      if (s_.extents.find(name)->second.is(0)) return true;
+  return std::ranges::any_of(s.loops, is_empty);
+}
+
 Result<Stmt> StatementBuilder::emit_assign(const Statement& st, const Scope& outer) {
   const std::string& name = st.target.text;
   const auto it = s_.tensors.find(name);
@@ -243,9 +262,10 @@ Result<Stmt> StatementBuilder::emit_assign(const Statement& st, const Scope& out
     it->second.typed = true;
   }
   Stmt s;
-  DLC_TRY(s.value, stored(v, tensor.dtype, name, s_, st.pos));
   s.tensor = it->second.index;
   s.loops = std::move(t.loops);
+  if (v->kind == ValKind::undef && never_runs(s, outer)) v = never_stored(tensor.dtype);
+  DLC_TRY(s.value, stored(v, tensor.dtype, name, s_, st.pos));
   s.indices = std::move(t.indices);
   simplify_statement(s, outer);
   return s;

@@ -27,6 +27,7 @@ class StatementBuilder {
   Result<> declare(const std::vector<Statement>& body, const Scope& outer);
   Result<std::vector<Stmt>> emit(const std::vector<Statement>& body, const Scope& outer);
   Result<Stmt> emit_assign(const Statement& st, const Scope& outer);
+  bool never_runs(const Stmt& s, const Scope& outer) const;
   void simplify_statement(Stmt& s, const Scope& outer) const;
   Result<int> seq_step(const Statement& st);
 
