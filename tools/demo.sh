@@ -12,7 +12,7 @@ dlc=build/bin/dlc
 model=tests/models/fashion_mnist
 out=build/demo
 mkdir -p "$out"
-images() { python3 "$model/images.py" "$@"; }
+images() { /usr/bin/python3 "$model/images.py" "$@"; }   # the python that tools/deps.sh gave numpy
 
 echo
 echo "== float network on this CPU: 10,000 test images"
