@@ -144,7 +144,7 @@ Result<Built> build(const ModelOptions& o, Context& cx) {
   Stopwatch step;
   DLC_TRY(std::vector<Piece> pieces, split(source, b, cx));
   b.passes.push_back({"lower", step.ms(), {{"partitions", static_cast<int64_t>(pieces.size())}}});
-  const Json options{{"format", o.format}, {"name", source.name}, {"listing", o.listing}};
+  const Json options{{"format", o.format}, {"name", o.name.empty() ? source.name : o.name}, {"listing", o.listing}};
   Progress progress("partitions", pieces.size());
   for (Piece& piece : pieces) {
     step = Stopwatch();

@@ -89,6 +89,7 @@ Result<int> compile(Options& o, Context& cx) {
   if (std::ranges::count(kFormats, format) == 0)
     return fail({o.output, 0, 0, {}}, "the output's ending says what to write: .dlca, .so, .o or .a");
   o.model.format = format;
+  if (format != "dlca") o.model.name = std::filesystem::path(o.output).stem().string();
   DLC_TRY(const Built b, build(o.model, cx));
   if (format == "dlca")
     DLC_CHECK(b.model.write(o.output));

@@ -21,6 +21,7 @@ struct ModelOptions {
   std::string weights;            // .npz, for graph and program text
   std::string dump;               // folder
   std::string format = "dlca";    // dlca, so, o, a
+  std::string name;               // prefix of a library's symbols; empty: the model's
   std::string listing;            // asm, llvm: asked of the plugin
 };
 void add_model_options(CLI::App& sub, ModelOptions& o);
