@@ -43,6 +43,7 @@ Result<int> cosim(Options& o, Context& cx) {
   add_counters(session, result);
   const bool exact = result.value("bit_exact", false);
   std::string text = fmt::format("{}: {}\n", o.file, exact ? "bit exact" : "NOT bit exact");
+  text += layer_table(result);
   for (const char* key : {"cycles", "mac_utilization", "sim_seconds"})
     if (result.contains(key)) text += fmt::format("{}: {:.6g}\n", key, result[key].get<double>());
   if (result.contains("first_difference")) text += result["first_difference"].dump() + "\n";

@@ -50,6 +50,7 @@ Result<int> finish(const Options& o, Context& cx, Json result, const std::vector
   if (!o.output.empty()) result["output"] = o.output;
   std::string text;
   for (size_t i = 0; i < outputs.size(); ++i) text += summary(ports[i].name, outputs[i]);
+  text += layer_table(result);
   for (const char* key : {"run_ms", "cycles", "mac_utilization", "sim_seconds"})
     if (result.contains(key)) text += fmt::format("{}: {:.6g}\n", key, result[key].get<double>());
   cx.print(result, text);

@@ -1,5 +1,7 @@
 #include "tools/dlc/counters.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace dlc::cli {
@@ -45,6 +47,19 @@ void add_counters(Session& s, Json& result) {
   if (has_utilization) merged["mac_utilization"] = cycles > 0 ? busy / cycles : 0.0;
   for (auto& [key, v] : merged.items()) result[key] = v;
   result["partitions"] = std::move(partitions);
+}
+
+std::string layer_table(const Json& result) {
+  std::string text;
+  if (!result.contains("layers")) return text;
+  for (const auto& l : result["layers"]) {
+    if (!l.contains("measured_cycles")) continue;
+    if (text.empty()) text = fmt::format("{:<32} {:>10} {:>10} {:>6}\n", "layer", "predicted", "measured", "MACs");
+    text += fmt::format("{:<32} {:>10} {:>10} {:>5.1f}%\n", l.value("name", std::string()),
+                        l.value("predicted_cycles", int64_t{0}), l.value("measured_cycles", int64_t{0}),
+                        100 * l.value("mac_utilization", 0.0));
+  }
+  return text;
 }
 
 }  // namespace dlc::cli

@@ -11,6 +11,9 @@ namespace dlc::cli {
 // has.
 void add_counters(Session& s, Json& result);
 
+// The layers whose cycles were counted, predicted beside measured, as lines of text; empty when there are none.
+std::string layer_table(const Json& result);
+
 // The URIs that the partitions run on, each once: "cpu:, asic:func".
 std::string devices(const Session& s);
 
