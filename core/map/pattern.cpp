@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/map/value.h"
 
@@ -38,18 +39,8 @@ Address Pattern::address(int tensor, const std::vector<Val>& indices) const {
 }
 
 const Mover* Machine::mover(int space, bool load) const {
-  for (const Mover& m : movers) {
-    if (m.load != load) continue;
-    if (m.on_chip_selector < 0) {
-      const int tensor = load ? m.pattern.stmt().tensor : -1;
-      const auto& spaces = m.pattern.spaces;
-      if (tensor >= 0 ? spaces[static_cast<size_t>(tensor)] == space : std::ranges::find(spaces, space) != spaces.end())
-        return &m;
-      continue;
-    }
-    for (const HwEnumerator& e : m.pattern.what->fields[static_cast<size_t>(m.on_chip_selector)].enumerators)
-      if (e.space == space) return &m;
-  }
+  for (const Mover& m : movers)
+    if (m.load == load && std::ranges::find(m.spaces, space) != m.spaces.end()) return &m;
   return nullptr;
 }
 
@@ -158,7 +149,7 @@ class MachineReader {
   }
 
   std::optional<Mover> mover(const Pattern& p, const HwForm& f) const {
-    Mover m{p, -1, -1, true, {}, {}, nullptr, {}, {}, 1};
+    Mover m{.pattern = p};
     Val read = p.stmt().value;
     if (read->kind == ValKind::select) {
       std::vector<Val> conditions;
@@ -192,6 +183,14 @@ class MachineReader {
     const int on_chip = m.load ? p.stmt().tensor : read->tensor, ext = m.load ? read->tensor : p.stmt().tensor;
     m.on_chip_selector = f.operands[static_cast<size_t>(on_chip)].selector;
     m.external_selector = f.operands[static_cast<size_t>(ext)].selector;
+    if (m.on_chip_selector < 0) {
+      m.spaces.push_back(f.operands[static_cast<size_t>(on_chip)].space);
+    } else {
+      const auto when = std::ranges::find(f.when, m.on_chip_selector, &std::pair<int, std::vector<int64_t>>::first);
+      for (const HwEnumerator& e : p.what->fields[static_cast<size_t>(m.on_chip_selector)].enumerators)
+        if (when == f.when.end() || std::ranges::find(when->second, e.value) != when->second.end())
+          m.spaces.push_back(e.space);
+    }
     if (!m.on_chip.base.valid() || !m.external.base.valid() || from.data || to.data) return std::nullopt;
     for (size_t l = 0; l < p.loops.size(); ++l) {
       if (const auto n = p.loops[l].extent.constant())

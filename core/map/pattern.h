@@ -45,6 +45,7 @@ struct Pattern {
 struct Mover {
   Pattern pattern;                                    // its selectors are still open
   int on_chip_selector = -1, external_selector = -1;  // fields, or -1
+  std::vector<int> spaces;                            // on chip, that this form of the instruction reaches
   bool load = true;
   Address on_chip, external;
   Val fill;                   // what is written where the guards do not hold; null: no guards

@@ -79,16 +79,15 @@ class Tiler {
     std::vector<size_t> sums;
     for (size_t l = 0; l < t_.loops.size(); ++l)
       if (t_.loops[l].reduction && start.tile[l] > 1 && !lane(l) && can_accumulate(l)) sums.push_back(l);
-    std::vector<int64_t> sum_sizes = sums.empty() ? std::vector<int64_t>{1} : sizes(t_.loops[sums[0]].extent);
-    for (const int64_t sum : sum_sizes) {
-      Tiling base = start;
-      if (!sums.empty()) base.tile[sums[0]] = sum;
-      const bool had = best_.has_value();
-      outer(base, free, 0);
-      if (!had && best_) return;
-      if (sums.empty()) return;
-      if (had) return;
-    }
+    const bool had = best_.has_value();  // in another order of the tiles
+    outer(start, free, 0);
+    Tiling base = start;
+    for (const size_t l : sums)
+      for (const int64_t size : sizes(t_.loops[l].extent)) {
+        if (had || best_) return;
+        base.tile[l] = size;
+        outer(base, free, 0);
+      }
   }
 
   bool can_accumulate(size_t l) const {

@@ -61,7 +61,9 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
     const auto [p, error] = std::from_chars(value.data(), value.data() + value.size(), n);
     if (error != std::errc() || p != value.data() + value.size())
       return fail({}, fmt::format("device {}: '{}' needs a number", uri, key));
-    if (key == "seed")
+    if (key == "track" && !out.rtl)
+      out.track = n != 0;
+    else if (key == "seed")
       out.options.seed = n;
     else if (key == "latency" && out.rtl)
       out.options.latency = static_cast<uint32_t>(n);
@@ -73,7 +75,7 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
       out.options.stall = static_cast<uint32_t>(n);
     else
       return fail({}, fmt::format("device {} has no option '{}'", device, key),
-                  "seed, and for asic:rtl latency, jitter, backpressure, stall, library");
+                  "seed; for asic:func track; for asic:rtl latency, jitter, backpressure, stall, library");
   }
   return out;
 }
@@ -109,7 +111,9 @@ Result<std::string> find_rtl(const HwDescription& hw) {
 
 Result<std::unique_ptr<DlcPort>> open_port(const DeviceUri& uri, const HwDescription& hw, uint64_t memory_bytes) {
   if (!uri.rtl)
-    return open_sim_port(hw, {.seed = uri.options.seed == 1 ? 0 : uri.options.seed, .memory_bytes = memory_bytes});
+    return open_sim_port(hw, {.seed = uri.options.seed == 1 ? 0 : uri.options.seed,
+                              .memory_bytes = memory_bytes,
+                              .track_undefined = uri.track});
   std::string library = uri.library;
   if (library.empty()) {
     DLC_TRY(library, find_rtl(hw));

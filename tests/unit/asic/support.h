@@ -1,6 +1,7 @@
 // Whole layers: a graph of committed integers, compiled for nx16, run on a device and in the interpreter.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -31,6 +32,8 @@ struct TestMachine {
   std::shared_ptr<const RecordSet> recipes;
 };
 const TestMachine& machine(int size);
+// The same with other params and a changed text.
+TestMachine make_machine(const std::string& params, const std::function<void(std::string&)>& edit = {});
 
 // Builds graphs of recipes with seeded constants.
 class LayerBuilder {
