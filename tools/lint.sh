@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
-# Formatting of every C++ file, and clang-tidy on the files that changed since the last commit on main.
-#   tools/lint.sh [--fix]
+# Formatting of every C++ file; with a build folder, also clang-tidy on the .cpp files that the last commit changed.
+#   tools/lint.sh [--fix] [BUILD_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
 mapfile -t files < <(git ls-files -co --exclude-standard '*.cpp' '*.h')
 if [ "${1:-}" = --fix ]; then
   clang-format-19 -i "${files[@]}"
-else
-  clang-format-19 --dry-run -Werror "${files[@]}"
+  exit 0
+fi
+clang-format-19 --dry-run -Werror "${files[@]}"
+
+if [ -n "${1:-}" ] && git rev-parse -q --verify HEAD~1 >/dev/null; then
+  mapfile -t changed < <(git diff --name-only --diff-filter=d HEAD~1 -- '*.cpp')
+  [ "${#changed[@]}" -eq 0 ] || clang-tidy-19 --quiet -p "$1" "${changed[@]}"
 fi

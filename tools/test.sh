@@ -17,6 +17,7 @@ tools/deps.sh
 tools/lint.sh
 cmake --preset release >/dev/null
 cmake --build --preset release
+tools/lint.sh build
 if [ "$full" = 1 ]; then
   cmake --preset sanitize >/dev/null
   cmake --build --preset sanitize
