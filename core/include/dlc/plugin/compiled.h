@@ -62,8 +62,8 @@ Result<CompiledPartition> compile_partition(const std::string& device, Backend* 
 // The inputs in the model's order. A single tensor without a name is the single input. Checks names, dtypes, shapes and
 // the ranges of symbolic dims.
 Result<std::vector<Tensor>> bind_inputs(std::span<const Port> ports, const Ranges& symbols, const NamedTensors& given);
-// Values for every input: symbols at `dims` or the smallest they may be, elements seeded: floats in [-1, 1), integers of
-// 8 bits anywhere, wider ones 0 or 1, since they may be indices.
+// Values for every input: symbols at `dims` or the smallest they may be, elements seeded: floats in [-1, 1), integers
+// of 8 bits anywhere, wider ones 0 or 1, since they may be indices.
 Result<std::vector<Tensor>> seeded_inputs(std::span<const Port> ports, const Ranges& symbols, const Bindings& dims,
                                           uint64_t seed);
 
