@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 tools/deps.sh
 cmake --preset release >/dev/null
-cmake --build --preset release
+cmake --build --preset release --target dlc dlc_plugin_cpu dlc_plugin_asic dlc_nx16_16x16   # tools/test.sh builds the rest
 
 dlc=build/bin/dlc
 model=tests/models/fashion_mnist

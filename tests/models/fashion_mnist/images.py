@@ -25,7 +25,9 @@ def score(path):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "export":
+    if sys.argv[1:2] == ["export"] and len(sys.argv) == 4 and sys.argv[2].isdigit():
         export(int(sys.argv[2]), sys.argv[3])
-    else:
+    elif sys.argv[1:2] == ["score"] and len(sys.argv) == 3:
         score(sys.argv[2])
+    else:
+        sys.exit(__doc__)
