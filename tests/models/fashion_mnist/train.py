@@ -2,9 +2,9 @@
 """Trains the project's own network on Fashion-MNIST and writes it as float and int8 QDQ ONNX.
 
     apt-get install dataset-fashion-mnist python3-torch python3-onnx    # Debian 12
-    /usr/bin/python3 -m venv --system-site-packages .venv
-    .venv/bin/pip install onnxruntime                                   # for the calibration of the QDQ model
-    .venv/bin/python train.py                                           # about 3 minutes on two cores
+    /usr/bin/python3 -m venv --system-site-packages ../.venv
+    ../.venv/bin/pip install onnxruntime                                # for the calibration of the QDQ model
+    ../.venv/bin/python train.py                                        # about 3 minutes on two cores
 
 Writes fashion_float.onnx, fashion_int8.onnx and accuracy.json beside itself. One of each op that a small CNN needs:
 a stem on one channel, a max pool, strided and plain convolutions, a residual block with a depthwise convolution, a global
