@@ -15,10 +15,10 @@ mkdir -p "$out"
 images() { /usr/bin/python3 "$model/images.py" "$@"; }   # the python that tools/deps.sh gave numpy
 
 echo
-echo "== float network on this CPU: 10,000 test images"
+echo "== float network on this CPU: 10,000 test images, one at a time (onnxruntime has 90.21 % right)"
 images export 10000 "$out/images.npz"
 "$dlc" --hw=native "$model/fashion_float.onnx" -o "$out/float.dlca"
-"$dlc" run "$out/float.dlca" --device cpu: --input "$out/images.npz" --output "$out/float.npz" >/dev/null
+"$dlc" run "$out/float.dlca" --device cpu: --each --input "$out/images.npz" --output "$out/float.npz" >/dev/null
 images score "$out/float.npz"
 
 echo
@@ -29,8 +29,14 @@ images export 1000 "$out/images.npz"
 images score "$out/int8.npz"
 
 echo
-echo "== the same instruction stream on the RTL: 10 test images, beside the simulator, write by write"
+echo "== the same instruction stream on the RTL in Verilator: 10 test images; cycles of each layer of one image"
 images export 10 "$out/images.npz"
 "$dlc" run "$out/int8.dlca" --device asic:rtl --each --input "$out/images.npz" --output "$out/rtl.npz"
 images score "$out/rtl.npz"
+
+echo
+echo "== RTL beside the functional simulator: every write of every queue compared"
 "$dlc" cosim "$out/int8.dlca"
+
+echo
+echo "The compiler is $dlc, what it wrote is in $out; README.md shows its commands. tools/test.sh runs the tests."
