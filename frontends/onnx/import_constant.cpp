@@ -83,8 +83,11 @@ Result<Values> dropout(const NodeView& n) {
     DLC_TRY(const Tensor training, n.constant(2, "training_mode"));
     if (training.elements() == 1 && training.get_int(0) != 0) return n.error("training is not supported");
   }
-  if (n.wants(1)) return n.error("output 1 (mask) is not supported");
-  return Values{n.in(0)};
+  if (!n.wants(1)) return Values{n.in(0)};
+  // Nothing is dropped: the mask is true, of the data's type before opset 10.
+  DLC_TRY(const ValueId kept, n.scalar(n.opset() >= 10 ? kBool : n.type(0).dtype, 1));
+  DLC_TRY(const ValueId mask, n.emit("expand", {kept}, {{"shape", n.type(0).shape}}));
+  return Values{n.in(0), mask};
 }
 
 constexpr OpEntry kTable[] = {

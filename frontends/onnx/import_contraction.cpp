@@ -47,7 +47,7 @@ Result<Values> conv_transpose(const NodeView& n) {
   if (n.rank(0) != n.rank(1)) return n.error(fmt::format("data has rank {} and weight rank {}", n.rank(0), n.rank(1)));
   const size_t rank = static_cast<size_t>(n.rank(0)) - 2;
   DLC_TRY(auto kernel, kernel_of(n, 1));
-  DLC_TRY(const auto out_pad, n.attr_ints("output_padding", std::vector<int64_t>(rank, 0)));
+  DLC_TRY(auto out_pad, n.attr_ints("output_padding", std::vector<int64_t>(rank, 0)));
   if (out_pad.size() != rank) return n.error("attribute 'output_padding' has the wrong length");
   DLC_TRY(const int64_t group, n.attr_int("group", 1));
   const std::span<const Expr> spatial = std::span<const Expr>(n.type(0).shape).subspan(2);
@@ -70,6 +70,8 @@ Result<Values> conv_transpose(const NodeView& n) {
       const Expr full = (spatial[i] - 1) * stride[i] + out_pad[i] + (kernel[i] - 1) * dilation[i] + 1;
       const Expr out = wanted.empty() ? (auto_pad == "VALID" ? full : spatial[i] * stride[i])
                                       : Expr(wanted[wanted.size() - rank + i]);
+      // A larger output than the full result ends in elements that no tap reaches.
+      if (const auto missing = (out - full).constant(); missing && *missing > 0) out_pad[i] += *missing;
       const Expr total = max(Expr(0), full - out);
       const Expr half = floor_div(total, 2);
       lo.push_back(auto_pad == "SAME_UPPER" ? half : total - half);
@@ -121,16 +123,26 @@ Result<Values> matmul_integer(const NodeView& n) {
 
 Result<Values> conv_integer(const NodeView& n) {
   DLC_TRY(Attrs a, conv_attrs(n, 1));
-  return n.emit_all("int_conv", {n.in(0), n.in(1), kNoValue, n.in(2), n.in(3)}, std::move(a));
+  DLC_TRY(const ValueId zero, scalar_input(n, 2));
+  return n.emit_all("int_conv", {n.in(0), n.in(1), kNoValue, zero, n.in(3)}, std::move(a));
 }
 
 Result<Values> qlinear_conv(const NodeView& n) {
   DLC_TRY(Attrs a, conv_attrs(n, 3));
-  return n.emit_all("qlinear_conv", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(4), n.in(5), n.in(6), n.in(7), n.in(8)},
-                    std::move(a));
+  Values in{n.in(0), n.in(1), n.in(2), n.in(3), n.in(4), n.in(5), n.in(6), n.in(7), n.in(8)};
+  for (const size_t i : {1, 2, 6, 7}) {
+    DLC_TRY(in[i], scalar_input(n, i));
+  }
+  return n.emit_all("qlinear_conv", std::move(in), std::move(a));
 }
 
-Result<Values> qlinear_matmul(const NodeView& n) { return matmul_like(n, "qlinear_matmul", 0, 3, n.inputs()); }
+Result<Values> qlinear_matmul(const NodeView& n) {
+  Values in{n.in(0), n.in(1), n.in(2), n.in(3), n.in(4), n.in(5), n.in(6), n.in(7)};
+  for (const size_t i : {6, 7}) {
+    DLC_TRY(in[i], scalar_input(n, i));
+  }
+  return matmul_like(n, "qlinear_matmul", 0, 3, std::move(in));
+}
 
 constexpr OpEntry kTable[] = {
     {"", "Conv", conv},

@@ -86,6 +86,22 @@ Result<Values> cast_like(const NodeView& n) {
   return n.emit_all("cast", {n.in(0)}, {{"to", n.type(1).dtype}});
 }
 
+Result<Values> shrink(const NodeView& n) {
+  DLC_TRY(const double bias, n.attr_float("bias", 0.0));
+  DLC_TRY(const double threshold, n.attr_float("lambd", 0.5));
+  return n.emit_all("shrink", {n.in(0)}, {{"bias", bias}, {"threshold", threshold}});
+}
+
+Result<Values> bit_shift(const NodeView& n) {
+  DLC_TRY(const std::string direction, n.attr_string("direction", {}));
+  return n.emit_all("bit_shift", n.inputs(), {{"direction", direction}});
+}
+
+Result<Values> quick_gelu(const NodeView& n) {
+  DLC_TRY(const double alpha, n.attr_float(kAlpha, 1.702));
+  return n.emit_all("swish", {n.in(0)}, {{kAlpha, alpha}});
+}
+
 // Variadic ops of one operand are the identity.
 template <const char* Record>
 Result<Values> variadic(const NodeView& n) {
@@ -119,6 +135,13 @@ constexpr OpEntry kTable[] = {
     {"", "HardSwish", nullptr, "hard_swish"},
     {"", "Gelu", gelu},
     {"com.microsoft", "Gelu", nullptr, "gelu"},
+    {"com.microsoft", "QuickGelu", quick_gelu},
+    {"", "Shrink", shrink},
+    {"", "BitShift", bit_shift},
+    {"", "BitwiseAnd", nullptr, "bit_and"},
+    {"", "BitwiseOr", nullptr, "bit_or"},
+    {"", "BitwiseXor", nullptr, "bit_xor"},
+    {"", "BitwiseNot", nullptr, "bit_not"},
     {"", "Mish", nullptr, "mish"},
     {"", "Clip", clip},
     {"", "Sigmoid", nullptr, "sigmoid"},

@@ -323,6 +323,20 @@ Result<Values> cumsum(const NodeView& n) {
                     {{"axis", Expr(at)}, {"reverse", Expr(reverse != 0)}, {"exclusive", Expr(exclusive != 0)}});
 }
 
+// The record wants time first and batch second.
+Result<Values> reverse_sequence(const NodeView& n) {
+  if (!n.has(0) || !n.has(1) || n.rank(0) < 2) return n.error("needs data of rank 2 or more, and lengths");
+  DLC_TRY(const int64_t batch, n.attr_int("batch_axis", 1));
+  DLC_TRY(const int64_t time, n.attr_int("time_axis", 0));
+  if (batch < 0 || batch > 1 || time != 1 - batch) return n.error("batch_axis and time_axis must be 0 and 1");
+  if (time == 0) return n.emit_all("reverse_sequence", {n.in(0), n.in(1)});
+  std::vector<int64_t> perm{1, 0};
+  for (int64_t i = 2; i < n.rank(0); ++i) perm.push_back(i);
+  DLC_TRY(const ValueId first, n.emit("transpose", {n.in(0)}, {{"perm", to_exprs(perm)}}));
+  DLC_TRY(const ValueId y, n.emit("reverse_sequence", {first, n.in(1)}));
+  return n.emit_all("transpose", {y}, {{"perm", to_exprs(perm)}});
+}
+
 Result<Values> depth_to_space(const NodeView& n) {
   DLC_TRY(const int64_t block, n.attr_int("blocksize", {}));
   DLC_TRY(const std::string mode, n.attr_string("mode", "DCR"));
@@ -346,6 +360,7 @@ constexpr OpEntry kTable[] = {
     {"", "Gather", gather_like<kGather>},
     {"", "GatherElements", gather_like<kGatherElements>},
     {"", "GatherND", gather_nd},
+    {"", "Scatter", scatter_elements, {}, 10},
     {"", "ScatterElements", scatter_elements},
     {"", "ScatterND", scatter_nd},
     {"", "Expand", expand},
@@ -353,6 +368,7 @@ constexpr OpEntry kTable[] = {
     {"", "Pad", pad},
     {"", "Trilu", trilu},
     {"", "CumSum", cumsum},
+    {"", "ReverseSequence", reverse_sequence},
     {"", "DepthToSpace", depth_to_space},
     {"", "SpaceToDepth", space_to_depth},
 };

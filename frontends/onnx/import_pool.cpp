@@ -34,6 +34,13 @@ Result<Values> average_pool(const NodeView& n) {
   return n.emit_all("avg_pool", {n.in(0)}, std::move(a));
 }
 
+Result<Values> lp_pool(const NodeView& n) {
+  DLC_TRY(Attrs a, pool_attrs(n));
+  DLC_TRY(const int64_t p, n.attr_int("p", 2));
+  a["p"] = Expr(p);
+  return n.emit_all("lp_pool", {n.in(0)}, std::move(a));
+}
+
 // Global pools are reductions over the spatial axes that keep them.
 template <const char* Record>
 Result<Values> global_pool(const NodeView& n) {
@@ -44,10 +51,21 @@ Result<Values> global_pool(const NodeView& n) {
 }
 constexpr char kMean[] = "reduce_mean";
 constexpr char kMax[] = "reduce_max";
+constexpr char kL1[] = "reduce_l1";
+constexpr char kL2[] = "reduce_l2";
+
+Result<Values> global_lp_pool(const NodeView& n) {
+  DLC_TRY(const int64_t p, n.attr_int("p", 2));
+  if (p == 1) return global_pool<kL1>(n);
+  if (p == 2) return global_pool<kL2>(n);
+  return n.error(fmt::format("p = {} is not supported, only 1 and 2", p));
+}
 
 constexpr OpEntry kTable[] = {
     {"", "MaxPool", max_pool},
     {"", "AveragePool", average_pool},
+    {"", "LpPool", lp_pool},
+    {"", "GlobalLpPool", global_lp_pool},
     {"", "GlobalAveragePool", global_pool<kMean>},
     {"", "GlobalMaxPool", global_pool<kMax>},
 };

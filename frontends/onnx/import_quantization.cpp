@@ -63,6 +63,8 @@ Result<Values> dynamic_quantize_linear(const NodeView& n) { return n.emit_all("d
 constexpr OpEntry kTable[] = {
     {"", "QuantizeLinear", quantize_linear},
     {"", "DequantizeLinear", dequantize_linear},
+    {"com.microsoft", "QuantizeLinear", quantize_linear},
+    {"com.microsoft", "DequantizeLinear", dequantize_linear},
     {"", "DynamicQuantizeLinear", dynamic_quantize_linear},
 };
 

@@ -1,6 +1,8 @@
 // Recurrent layers.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/tables.h"
 
@@ -10,42 +12,74 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-// What the records do not say is refused by name: peepholes, sequence lengths, other activations, clipping.
-Result<> check_common(const NodeView& n, const std::vector<std::string>& defaults) {
+// What the records do not say is refused by name: peepholes, sequence lengths, other activations, clipping. A
+// bidirectional layer lists its activations twice.
+Result<> check_common(const NodeView& n, const std::vector<std::vector<std::string>>& activations) {
+  if (!n.has(0) || !n.has(1) || !n.has(2)) return n.error("data or weights are missing");
   if (n.has(4)) return n.error("input 4 (sequence_lens) is not supported");
   if (n.has_attr("clip")) return n.error("attribute 'clip' is not supported");
-  DLC_TRY(const int64_t layout, n.attr_int("layout", 0));
-  if (layout != 0) return n.error("layout 1 is not supported");
   DLC_TRY(const std::string direction, n.attr_string("direction", "forward"));
-  DLC_TRY(const auto activations, n.attr_strings("activations", std::vector<std::string>{}));
-  for (size_t i = 0; i < activations.size(); ++i)  // a bidirectional layer lists them twice
-    if (activations[i] != defaults[i % defaults.size()])
-      return n.error(
-          fmt::format("activation '{}' is not supported, only {}", activations[i], fmt::join(defaults, ", ")));
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     return n.error(fmt::format("attribute 'direction' is '{}'", direction));
+  DLC_TRY(const auto given, n.attr_strings("activations", std::vector<std::string>{}));
+  for (size_t i = 0; i < given.size(); ++i) {
+    const auto& one = activations[i % activations.size()];
+    const bool same = i < activations.size() || given[i] == given[i - activations.size()];
+    if (std::find(one.begin(), one.end(), given[i]) == one.end() || !same)
+      return n.error(fmt::format("activation '{}' is not supported, only {}", given[i], fmt::join(one, ", ")));
+  }
   return {};
 }
 
+Result<ValueId> transposed(const NodeView& n, ValueId v, std::vector<Expr> perm) {
+  if (v == kNoValue) return v;
+  return n.emit("transpose", {v}, {{"perm", std::move(perm)}});
+}
+
+// Layout 1 has the batch first in data, states and results: [b, t, i], [b, dir, h], [b, t, dir, h].
+Result<Values> emit_layer(const NodeView& n, const char* record, Values in, Attrs attrs) {
+  DLC_TRY(const std::string direction, n.attr_string("direction", "forward"));
+  attrs["backward"] = Expr(direction == "reverse");
+  DLC_TRY(const int64_t layout, n.attr_int("layout", 0));
+  if (layout == 0) return n.emit_all(record, std::move(in), std::move(attrs));
+  if (layout != 1) return n.error(fmt::format("layout {} is not supported", layout));
+  const std::vector<Expr> swap{1, 0, 2};
+  DLC_TRY(in[0], transposed(n, in[0], swap));
+  for (size_t i = 4; i < in.size(); ++i) {
+    DLC_TRY(in[i], transposed(n, in[i], swap));
+  }
+  DLC_TRY(Values results, n.emit_all(record, std::move(in), std::move(attrs)));
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!n.wants(static_cast<int>(i))) continue;
+    DLC_TRY(results[i], transposed(n, results[i], i == 0 ? std::vector<Expr>{2, 0, 1, 3} : swap));
+  }
+  return results;
+}
+
+Result<Values> rnn(const NodeView& n) {
+  DLC_CHECK(check_common(n, {{"Tanh", "Relu", "Sigmoid"}}));
+  DLC_TRY(const auto activations, n.attr_strings("activations", std::vector<std::string>{"Tanh"}));
+  std::string activation = activations.empty() ? "Tanh" : activations[0];
+  activation[0] = static_cast<char>(activation[0] - 'A' + 'a');
+  return emit_layer(n, "rnn", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5)}, {{"activation", activation}});
+}
+
 Result<Values> lstm(const NodeView& n) {
-  DLC_CHECK(check_common(n, {"Sigmoid", "Tanh", "Tanh"}));
+  DLC_CHECK(check_common(n, {{"Sigmoid"}, {"Tanh"}, {"Tanh"}}));
   if (n.has(7)) return n.error("input 7 (peephole weights) is not supported");
   DLC_TRY(const int64_t forget, n.attr_int("input_forget", 0));
   if (forget != 0) return n.error("attribute 'input_forget' is not supported");
-  DLC_TRY(const std::string direction, n.attr_string("direction", "forward"));
-  return n.emit_all("lstm", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(6)},
-                    {{"backward", Expr(direction == "reverse")}});
+  return emit_layer(n, "lstm", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(6)}, {});
 }
 
 Result<Values> gru(const NodeView& n) {
-  DLC_CHECK(check_common(n, {"Sigmoid", "Tanh"}));
-  DLC_TRY(const std::string direction, n.attr_string("direction", "forward"));
+  DLC_CHECK(check_common(n, {{"Sigmoid"}, {"Tanh"}}));
   DLC_TRY(const int64_t linear, n.attr_int("linear_before_reset", 0));
-  return n.emit_all("gru", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5)},
-                    {{"backward", Expr(direction == "reverse")}, {"linear_before_reset", Expr(linear != 0)}});
+  return emit_layer(n, "gru", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5)},
+                    {{"linear_before_reset", Expr(linear != 0)}});
 }
 
-constexpr OpEntry kTable[] = {{"", "LSTM", lstm}, {"", "GRU", gru}};
+constexpr OpEntry kTable[] = {{"", "RNN", rnn}, {"", "LSTM", lstm}, {"", "GRU", gru}};
 
 }  // namespace
 

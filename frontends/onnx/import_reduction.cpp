@@ -87,7 +87,16 @@ Result<Values> layer_norm(const NodeView& n) {
   DLC_TRY(const int64_t attr, n.attr_int("axis", -1));
   DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
   DLC_TRY(const double epsilon, n.attr_float("epsilon", 1e-5));
-  return n.emit_all("layer_norm", {n.in(0), n.in(1), n.in(2)}, {{"axis", Expr(axis)}, {"epsilon", epsilon}});
+  DLC_TRY(auto results,
+          n.emit_all("layer_norm", {n.in(0), n.in(1), n.in(2)}, {{"axis", Expr(axis)}, {"epsilon", epsilon}}));
+  for (int i = 1; i < 3; ++i) {  // ONNX keeps the reduced dims of Mean and InvStdDev
+    if (!n.wants(i)) continue;
+    std::vector<Expr> axes;
+    for (int64_t d = axis; d < n.rank(0); ++d) axes.emplace_back(d);
+    auto& statistic = results[static_cast<size_t>(i)];
+    DLC_TRY(statistic, n.emit("unsqueeze", {statistic}, {{"axes", axes}}));
+  }
+  return results;
 }
 
 Result<Values> batch_norm(const NodeView& n) {
@@ -100,6 +109,60 @@ Result<Values> batch_norm(const NodeView& n) {
 Result<Values> instance_norm(const NodeView& n) {
   DLC_TRY(const double epsilon, n.attr_float("epsilon", 1e-5));
   return n.emit_all("instance_norm", {n.in(0), n.in(1), n.in(2)}, {{"epsilon", epsilon}});
+}
+
+// Before opset 21 there is a scale and a bias for each group, from then on for each channel, as the record has it.
+Result<Values> group_norm(const NodeView& n) {
+  if (!n.has(0) || !n.has(1) || !n.has(2) || n.rank(0) < 2) return n.error("needs data, scale and bias");
+  DLC_TRY(const int64_t groups, n.attr_int("num_groups", {}));
+  DLC_TRY(const double epsilon, n.attr_float("epsilon", 1e-5));
+  Values in = n.inputs();
+  if (n.opset() < 21) {
+    const auto channels = n.type(0).shape[1].constant();
+    if (!channels || groups < 1 || *channels % groups != 0)
+      return n.error(fmt::format("{} channels cannot be split into {} groups", to_string(n.type(0).shape[1]), groups));
+    for (const size_t i : {1, 2}) {  // [groups] -> [groups, channels / groups] -> [channels]
+      DLC_TRY(const ValueId column, n.emit("unsqueeze", {in[i]}, {{"axes", std::vector<Expr>{Expr(1)}}}));
+      DLC_TRY(const ValueId wide,
+              n.emit("expand", {column}, {{"shape", std::vector<Expr>{groups, *channels / groups}}}));
+      DLC_TRY(in[i], n.emit("reshape", {wide}, {{"shape", std::vector<Expr>{*channels}}}));
+    }
+  }
+  return n.emit_all("group_norm", in, {{"groups", Expr(groups)}, {"epsilon", epsilon}});
+}
+
+Result<Values> lrn(const NodeView& n) {
+  DLC_TRY(const int64_t size, n.attr_int("size", {}));
+  DLC_TRY(const double alpha, n.attr_float("alpha", 1e-4));
+  DLC_TRY(const double beta, n.attr_float("beta", 0.75));
+  DLC_TRY(const double bias, n.attr_float("bias", 1.0));
+  return n.emit_all("lrn", {n.in(0)}, {{"size", Expr(size)}, {"alpha", alpha}, {"beta", beta}, {"bias", bias}});
+}
+
+Result<Values> lp_normalization(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(const int64_t attr, n.attr_int("axis", -1));
+  DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
+  DLC_TRY(const int64_t p, n.attr_int("p", 2));
+  return n.emit_all("lp_norm", {n.in(0)}, {{"axis", Expr(axis)}, {"p", Expr(p)}});
+}
+
+// (x - mean) / (standard deviation + 1e-9)
+Result<Values> mean_variance(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(auto axes, n.attr_ints("axes", std::vector<int64_t>{0, 2, 3}));
+  for (auto& a : axes) {
+    DLC_TRY(a, checked_axis(n, a, n.rank(0)));
+  }
+  const Attrs over{{"axes", to_exprs(axes)}, {"keepdims", Expr(1)}};
+  DLC_TRY(const ValueId mean, n.emit("reduce_mean", {n.in(0)}, over));
+  DLC_TRY(const ValueId centred, n.emit("sub", {n.in(0), mean}));
+  DLC_TRY(const ValueId square, n.emit("mul", {centred, centred}));
+  DLC_TRY(const ValueId variance, n.emit("reduce_mean", {square}, over));
+  DLC_TRY(const ValueId deviation, n.emit("sqrt", {variance}));
+  DLC_TRY(const ValueId epsilon, n.scalar(n.type(0).dtype, 1e-9));
+  DLC_TRY(const ValueId divisor, n.emit("add", {deviation, epsilon}));
+  return n.emit_all("div", {centred, divisor});
 }
 
 constexpr char kSum[] = "reduce_sum";
@@ -116,6 +179,7 @@ constexpr char kArgMax[] = "arg_max";
 constexpr char kArgMin[] = "arg_min";
 constexpr char kSoftmax[] = "softmax";
 constexpr char kLogSoftmax[] = "log_softmax";
+constexpr char kHardmax[] = "hardmax";
 
 constexpr OpEntry kTable[] = {
     {"", "ReduceSum", reduce<kSum>},
@@ -132,7 +196,12 @@ constexpr OpEntry kTable[] = {
     {"", "ArgMin", arg_reduce<kArgMin>},
     {"", "Softmax", softmax<kSoftmax>},
     {"", "LogSoftmax", softmax<kLogSoftmax>},
+    {"", "Hardmax", softmax<kHardmax>},
     {"", "LayerNormalization", layer_norm},
+    {"", "GroupNormalization", group_norm},
+    {"", "LRN", lrn},
+    {"", "LpNormalization", lp_normalization},
+    {"", "MeanVarianceNormalization", mean_variance},
     {"", "BatchNormalization", batch_norm},
     {"", "InstanceNormalization", instance_norm},
 };

@@ -4,6 +4,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -83,6 +84,19 @@ Result<> Importer::check_supported(const onnx::GraphProto& g) const {
   return {};
 }
 
+// Different names of the model stay different symbols, though "a b" and "a-b" both would be a_b.
+std::string Importer::symbol_of(const std::string& model_name) {
+  const auto [known, fresh] = dim_symbols_.try_emplace(model_name);
+  if (!fresh) return known->second;
+  const auto taken = [&](const std::string& name) {
+    return std::ranges::any_of(dim_symbols_, [&](const auto& s) { return s.second == name; });
+  };
+  const std::string wish = symbol_name(model_name);
+  std::string name = wish;
+  for (int i = 1; taken(name); ++i) name = fmt::format("{}_{}", wish, i);
+  return known->second = name;
+}
+
 Result<TensorType> Importer::input_type(const onnx::ValueInfoProto& v) {
   const Loc where{file_, 0, 0, v.name()};
   if (!v.type().has_tensor_type()) return fail(where, fmt::format("input '{}' is not a tensor", v.name()));
@@ -100,7 +114,7 @@ Result<TensorType> Importer::input_type(const onnx::ValueInfoProto& v) {
     // A dim without a name, and the -1 some exporters write, is a symbol of its own.
     const bool named = d.has_dim_param() && !d.dim_param().empty();
     const std::string model_name = named ? d.dim_param() : fmt::format("{}_{}", v.name(), i);
-    const std::string name = symbol_name(model_name);
+    const std::string name = symbol_of(model_name);
     const auto bound = options_.dims.contains(model_name) ? options_.dims.find(model_name) : options_.dims.find(name);
     const Interval range = bound == options_.dims.end() ? options_.default_range : bound->second;
     if (range.lo == range.hi) {

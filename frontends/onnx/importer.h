@@ -103,6 +103,7 @@ class Importer {
   Result<> check_supported(const onnx::GraphProto& g) const;
   Result<> import_node(const onnx::NodeProto& node, int index);
   Result<> import_outputs(const onnx::GraphProto& g);
+  std::string symbol_of(const std::string& model_name);
   Result<TensorType> input_type(const onnx::ValueInfoProto& v);
   Result<ValueId> lookup(const std::string& name, const Loc& where) const;
   const OpEntry* find_op(const onnx::NodeProto& node) const;
@@ -114,6 +115,7 @@ class Importer {
   const OnnxOptions& options_;
   std::map<std::string, int> opsets_;
   std::map<std::string, ValueId> values_;
+  std::map<std::string, std::string> dim_symbols_;  // the model's name of a dim: its symbol
 };
 
 }  // namespace dlc::onnx_frontend

@@ -2,16 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace dlc::onnx_frontend {
 
 std::vector<std::span<const OpEntry>> op_tables() {
-  return {elementwise_ops(), contraction_ops(),  pool_ops(),      movement_ops(),
-          reduction_ops(),   quantization_ops(), recurrent_ops(), constant_ops()};
+  return {elementwise_ops(), contraction_ops(), pool_ops(),         resize_ops(),    movement_ops(), generate_ops(),
+          qlinear_ops(),     reduction_ops(),   quantization_ops(), recurrent_ops(), constant_ops()};
 }
 
 Result<int64_t> checked_axis(const NodeView& n, int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank) return n.error(fmt::format("axis {} is out of range for rank {}", axis, rank));
   return axis < 0 ? axis + rank : axis;
+}
+
+Result<ValueId> scalar_input(const NodeView& n, size_t input) {
+  if (!n.has(input) || n.rank(input) == 0) return n.in(input);
+  for (const Expr& d : n.type(input).shape)
+    if (!d.is(1)) return n.error(fmt::format("input {} is {}, one element is needed", input, to_string(n.type(input))));
+  return n.reshaped(n.in(input), {});
+}
+
+Result<Expr> known_scalar(const NodeView& n, size_t input, std::string_view what) {
+  if (n.has(input) && n.type(input).dtype.is_float()) {
+    DLC_TRY(const Tensor t, n.constant(input, what));
+    const double v = t.elements() == 1 ? t.get_double(0) : NAN;
+    if (!(v == std::floor(v) && std::abs(v) < 1e15)) return n.error(fmt::format("input {} must be one integer", what));
+    return Expr(static_cast<int64_t>(v));
+  }
+  DLC_TRY(const auto known, n.known_ints(input, what));
+  if (known.size() != 1) return n.error(fmt::format("input {} must be one integer", what));
+  return known[0];
 }
 
 std::vector<Expr> to_exprs(std::span<const int64_t> values) { return {values.begin(), values.end()}; }

@@ -10,6 +10,9 @@ namespace dlc::onnx_frontend {
 std::span<const OpEntry> elementwise_ops();
 std::span<const OpEntry> contraction_ops();
 std::span<const OpEntry> pool_ops();
+std::span<const OpEntry> resize_ops();
+std::span<const OpEntry> generate_ops();
+std::span<const OpEntry> qlinear_ops();
 std::span<const OpEntry> movement_ops();
 std::span<const OpEntry> reduction_ops();
 std::span<const OpEntry> quantization_ops();
@@ -18,6 +21,12 @@ std::span<const OpEntry> constant_ops();
 
 // An axis of an operand of the given rank, checked: -rank <= axis < rank gives 0 .. rank-1.
 Result<int64_t> checked_axis(const NodeView& n, int64_t axis, int64_t rank);
+
+// Input `input` without its dims, which must be of one element: exporters write scalars as f32[1]. kNoValue when
+// absent.
+Result<ValueId> scalar_input(const NodeView& n, size_t input);
+// The known integer of a tensor of one element, of any type.
+Result<Expr> known_scalar(const NodeView& n, size_t input, std::string_view what);
 
 // Attribute values from plain integers.
 std::vector<Expr> to_exprs(std::span<const int64_t> values);

@@ -1,0 +1,122 @@
+// Ops that make tensors from a few numbers, and ops whose result's size depends on data.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "frontends/onnx/importer.h"
+#include "frontends/onnx/tables.h"
+#include "frontends/onnx/tensor_proto.h"
+
+namespace dlc::onnx_frontend {
+
+namespace {
+
+using Values = std::vector<ValueId>;
+
+// The number of elements of start, start + delta, ... below (or above) limit.
+Result<Expr> range_count(const NodeView& n) {
+  if (n.type(0).dtype.is_float()) {
+    double bound[3];
+    for (size_t i = 0; i < 3; ++i) {
+      DLC_TRY(const Tensor t, n.constant(i, "bound"));
+      if (t.elements() != 1) return n.error("a bound must be one number");
+      bound[i] = t.get_double(0);
+    }
+    const double count = std::ceil((bound[1] - bound[0]) / bound[2]);
+    if (!(count < 1e12)) return n.error("delta is 0, or the range too long");  // NaN too
+    return Expr(static_cast<int64_t>(std::max(count, 0.0)));
+  }
+  DLC_TRY(const Expr start, known_scalar(n, 0, "start"));
+  DLC_TRY(const Expr limit, known_scalar(n, 1, "limit"));
+  DLC_TRY(const Expr delta, known_scalar(n, 2, "delta"));
+  const auto step = delta.constant();
+  if (!step || *step == 0) return n.error("delta must be a known integer that is not 0");
+  return max(Expr(0), *step > 0 ? ceil_div(limit - start, delta) : ceil_div(start - limit, -delta));
+}
+
+Result<Values> range(const NodeView& n) {
+  if (!n.has(0) || !n.has(1) || !n.has(2)) return n.error("needs start, limit and delta");
+  DLC_TRY(const Expr count, range_count(n));
+  DLC_TRY(const ValueId start, scalar_input(n, 0));
+  DLC_TRY(const ValueId delta, scalar_input(n, 2));
+  return n.emit_all("range", {start, delta}, {{"count", count}});
+}
+
+Result<Values> eye_like(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(const int64_t k, n.attr_int("k", 0));
+  DType to = n.type(0).dtype;
+  if (n.has_attr("dtype")) {
+    DLC_TRY(const int64_t wanted, n.attr_int("dtype", {}));
+    DLC_TRY(to, element_type(static_cast<int>(std::clamp<int64_t>(wanted, 0, 1000)), n.loc()));
+  }
+  return n.emit_all("eye_like", {n.in(0)}, {{"k", Expr(k)}, {"to", to}});
+}
+
+Result<Values> one_hot(const NodeView& n) {
+  if (!n.has(0) || !n.has(1) || !n.has(2)) return n.error("needs indices, depth and values");
+  DLC_TRY(const Expr depth, known_scalar(n, 1, "depth"));
+  DLC_TRY(const int64_t attr, n.attr_int("axis", -1));
+  DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0) + 1));
+  ValueId indices = n.in(0);
+  if (!n.type(0).dtype.is_int()) {
+    DLC_TRY(indices, n.emit("cast", {indices}, {{"to", kS64}}));
+  }
+  return n.emit_all("one_hot", {indices, n.in(2)}, {{"depth", depth}, {"axis", Expr(axis)}});
+}
+
+// k is an attribute before opset 10.
+Result<Values> top_k(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  Expr k;
+  if (n.opset() < 10) {
+    DLC_TRY(const int64_t v, n.attr_int("k", {}));
+    k = v;
+  } else {
+    DLC_TRY(k, known_scalar(n, 1, "k"));
+  }
+  DLC_TRY(const int64_t attr, n.attr_int("axis", -1));
+  DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
+  DLC_TRY(const int64_t largest, n.attr_int("largest", 1));
+  return n.emit_all("top_k", {n.in(0)}, {{"k", k}, {"axis", Expr(axis)}, {"largest", Expr(largest != 0)}});
+}
+
+// A symbol for a size that only the run finds out.
+Expr fresh_symbol(const NodeView& n, const std::string& wish, int64_t most) {
+  Ranges& symbols = n.graph().symbols;
+  std::string name = wish;
+  for (int i = 1; symbols.contains(name); ++i) name = fmt::format("{}_{}", wish, i);
+  symbols[name] = Range(0, most);
+  return Expr::symbol(name);
+}
+
+constexpr int64_t kMostFound = int64_t{1} << 30;
+
+Result<Values> non_zero(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  return n.emit_all("non_zero", {n.in(0)}, {{"count", fresh_symbol(n, "non_zero", kMostFound)}});
+}
+
+Result<Values> non_max_suppression(const NodeView& n) {
+  if (!n.has(0) || !n.has(1)) return n.error("needs boxes and scores");
+  DLC_TRY(const int64_t center, n.attr_int("center_point_box", 0));
+  Values in{n.in(0), n.in(1)};
+  for (size_t i = 2; i < 5; ++i) {
+    DLC_TRY(const ValueId v, scalar_input(n, i));
+    in.push_back(v);
+  }
+  return n.emit_all("non_max_suppression", in,
+                    {{"count", fresh_symbol(n, "selected", kMostFound)}, {"center_point_box", Expr(center != 0)}});
+}
+
+constexpr OpEntry kTable[] = {
+    {"", "Range", range}, {"", "EyeLike", eye_like}, {"", "OneHot", one_hot},
+    {"", "TopK", top_k},  {"", "NonZero", non_zero}, {"", "NonMaxSuppression", non_max_suppression},
+};
+
+}  // namespace
+
+std::span<const OpEntry> generate_ops() { return kTable; }
+
+}  // namespace dlc::onnx_frontend

@@ -1,0 +1,158 @@
+// onnxruntime's ops on quantised operands (com.microsoft). Sums and products are records; for the others the meaning is
+// dequantize, the float op, quantize.
+#include <fmt/format.h>
+
+#include "frontends/onnx/importer.h"
+#include "frontends/onnx/tables.h"
+
+namespace dlc::onnx_frontend {
+
+namespace {
+
+using Values = std::vector<ValueId>;
+
+// The scale and the zero point at inputs `at` and `at + 1`: one number each.
+struct Quantization {
+  ValueId scale = kNoValue, zero = kNoValue;
+};
+
+Result<Quantization> quantization(const NodeView& n, size_t at) {
+  if (!n.has(at)) return n.error(fmt::format("input {} (scale) is missing", at));
+  Quantization q;
+  DLC_TRY(q.scale, scalar_input(n, at));
+  DLC_TRY(q.zero, scalar_input(n, at + 1));
+  return q;
+}
+
+// The zero point, which a record wants even where the model leaves it out.
+Result<ValueId> zero_point(const NodeView& n, const Quantization& q, DType type) {
+  if (q.zero != kNoValue) return q.zero;
+  return n.scalar(type, 0);
+}
+
+// The records quantise along an axis; a scalar has a dim of 1 for it.
+Result<Values> along_axis(const NodeView& n, ValueId x, const Quantization& q) {
+  Values in{x, kNoValue, kNoValue};
+  DLC_TRY(in[1], n.reshaped(q.scale, {1}));
+  if (q.zero != kNoValue) {
+    DLC_TRY(in[2], n.reshaped(q.zero, {1}));
+  }
+  return in;
+}
+
+Result<ValueId> dequantized(const NodeView& n, ValueId x, const Quantization& q) {
+  if (n.graph().value(x).type.shape.empty()) return n.error("scalars are not supported");
+  DLC_TRY(const Values in, along_axis(n, x, q));
+  return n.emit("dequantize_linear", in, {{"axis", Expr(0)}});
+}
+
+Result<Values> quantized(const NodeView& n, ValueId y, const Quantization& q, DType type) {
+  DLC_TRY(const Values in, along_axis(n, y, q));
+  return n.emit_all("quantize_linear", in, {{"axis", Expr(0)}, {"to", type}});
+}
+
+template <const char* Record>
+Result<Values> binary(const NodeView& n) {
+  if (!n.has(0) || !n.has(3)) return n.error("needs two operands");
+  const DType type = n.type(0).dtype;
+  Values in;
+  for (const size_t at : {0, 3, 6}) {  // operand, scale, zero point; the result has the last two only
+    if (at < 6) in.push_back(n.in(at));
+    DLC_TRY(const Quantization q, quantization(n, at < 6 ? at + 1 : at));
+    in.push_back(q.scale);
+    DLC_TRY(const ValueId zero, zero_point(n, q, type));
+    in.push_back(zero);
+  }
+  return n.emit_all(Record, in);
+}
+constexpr char kAdd[] = "qlinear_add";
+constexpr char kMul[] = "qlinear_mul";
+
+// X, its quantisation, and the result's.
+Result<Values> unary(const NodeView& n, const std::string& record, Attrs attrs) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(const Quantization from, quantization(n, 1));
+  DLC_TRY(const Quantization to, quantization(n, 3));
+  DLC_TRY(const ValueId x, dequantized(n, n.in(0), from));
+  DLC_TRY(const ValueId y, n.emit(record, {x}, std::move(attrs)));
+  return quantized(n, y, to, n.type(0).dtype);
+}
+
+Result<> refuse_channels_last(const NodeView& n) {
+  DLC_TRY(const int64_t last, n.attr_int("channels_last", 0));
+  if (last != 0) return n.error("attribute 'channels_last' is not supported");
+  return {};
+}
+
+Result<Values> average_pool(const NodeView& n) {
+  DLC_CHECK(refuse_channels_last(n));
+  if (!n.has(0) || n.rank(0) < 3) return n.error("the input needs rank 3 or more");
+  if (!n.has_attr("kernel_shape")) return n.error("attribute 'kernel_shape' is required");
+  DLC_TRY(const Window w, read_window(n, {}, std::span<const Expr>(n.type(0).shape).subspan(2)));
+  DLC_TRY(const int64_t ceil_mode, n.attr_int("ceil_mode", 0));
+  DLC_TRY(const int64_t include, n.attr_int("count_include_pad", 0));
+  Attrs a = window_attrs(w, true);
+  a["ceil_mode"] = Expr(ceil_mode != 0);
+  a["count_include_pad"] = Expr(include != 0);
+  return unary(n, "avg_pool", std::move(a));
+}
+
+Result<Values> global_average_pool(const NodeView& n) {
+  DLC_CHECK(refuse_channels_last(n));
+  if (!n.has(0) || n.rank(0) < 3) return n.error("the input needs rank 3 or more");
+  std::vector<Expr> axes;
+  for (int64_t i = 2; i < n.rank(0); ++i) axes.emplace_back(i);
+  return unary(n, "reduce_mean", {{"axes", axes}, {"keepdims", Expr(1)}});
+}
+
+// Its attribute 'opset' says which Softmax is meant.
+Result<Values> softmax(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(const int64_t opset, n.attr_int("opset", 13));
+  DLC_TRY(const int64_t attr, n.attr_int("axis", opset >= 13 ? -1 : 1));
+  DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
+  if (opset < 13 && axis != n.rank(0) - 1) return n.error("before opset 13 only the last axis is supported");
+  return unary(n, "softmax", {{"axis", Expr(axis)}});
+}
+
+Result<Values> sigmoid(const NodeView& n) { return unary(n, "sigmoid", {}); }
+
+Result<Values> leaky_relu(const NodeView& n) {
+  DLC_TRY(const double alpha, n.attr_float("alpha", 0.01));
+  return unary(n, "leaky_relu", {{"alpha", alpha}});
+}
+
+// The result's quantisation comes first, then X, scale and zero point of each operand.
+Result<Values> concat(const NodeView& n) {
+  if (n.input_count() < 5 || (n.input_count() - 2) % 3 != 0) return n.error("the number of inputs is wrong");
+  if (!n.has(2)) return n.error("input 2 is missing");
+  DLC_TRY(const Quantization to, quantization(n, 0));
+  DLC_TRY(const int64_t attr, n.attr_int("axis", {}));
+  DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(2)));
+  Values parts;
+  for (size_t i = 2; i < n.input_count(); i += 3) {
+    if (!n.has(i)) return n.error(fmt::format("input {} is missing", i));
+    DLC_TRY(const Quantization from, quantization(n, i + 1));
+    DLC_TRY(const ValueId x, dequantized(n, n.in(i), from));
+    parts.push_back(x);
+  }
+  DLC_TRY(const ValueId y, n.emit("concat", parts, {{"axis", Expr(axis)}}));
+  return quantized(n, y, to, n.type(2).dtype);
+}
+
+constexpr OpEntry kTable[] = {
+    {"com.microsoft", "QLinearAdd", binary<kAdd>},
+    {"com.microsoft", "QLinearMul", binary<kMul>},
+    {"com.microsoft", "QLinearAveragePool", average_pool},
+    {"com.microsoft", "QLinearGlobalAveragePool", global_average_pool},
+    {"com.microsoft", "QLinearSoftmax", softmax},
+    {"com.microsoft", "QLinearSigmoid", sigmoid},
+    {"com.microsoft", "QLinearLeakyRelu", leaky_relu},
+    {"com.microsoft", "QLinearConcat", concat},
+};
+
+}  // namespace
+
+std::span<const OpEntry> qlinear_ops() { return kTable; }
+
+}  // namespace dlc::onnx_frontend
