@@ -29,6 +29,12 @@ uint64_t read_u64(std::span<const std::byte> b, size_t at) {
 
 uint64_t round_up(uint64_t v) { return (v + kAlign - 1) / kAlign * kAlign; }
 
+// What fills the file up to the next section is under no checksum, and must be zero.
+bool padded(std::span<const std::byte> file, uint64_t end) {
+  const uint64_t next = std::min<uint64_t>(round_up(end), file.size());
+  return std::ranges::all_of(file.subspan(end, next - end), [](std::byte b) { return b == std::byte{0}; });
+}
+
 }  // namespace
 
 void ArtifactWriter::add(std::string name, std::span<const std::byte> bytes) {
@@ -109,6 +115,9 @@ Result<Artifact> Artifact::open(const std::string& path) {
   if (bytes.size() != end)
     return fail(where, fmt::format("the artifact has {} bytes, its table says {}: it is truncated", bytes.size(), end),
                 "compile the model again");
+  bool zeros = padded(bytes, kHeader + length);
+  for (const auto& [name, e] : a.sections_) zeros = zeros && padded(bytes, e.offset + e.size);
+  if (!zeros) return fail(where, "the artifact is damaged between its sections", "compile the model again");
   return a;
 }
 

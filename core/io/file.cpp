@@ -2,12 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -20,9 +21,11 @@ class Fd {
   explicit Fd(int fd) : fd_(fd) {}
   Fd(const Fd&) = delete;
   Fd& operator=(const Fd&) = delete;
-  ~Fd() { close(); }
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
   int get() const { return fd_; }
-  int close() { return fd_ >= 0 ? ::close(std::exchange(fd_, -1)) : 0; }
 
  private:
   int fd_;
@@ -30,6 +33,26 @@ class Fd {
 
 std::unexpected<Error> system_error(const std::string& path, std::string_view what) {
   return fail({path, 0, 0, {}}, fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+// In the target's folder, short whatever the target's name is, and the same each time: what a killed process left is
+// used again by the next write, so at most one such file lies beside a target.
+std::string temporary_name(const std::string& path) {
+  const size_t slash = path.rfind('/') + 1;
+  return fmt::format("{}.dlc-{:016x}", path.substr(0, slash), XXH3_64bits(path.data() + slash, path.size() - slash));
+}
+
+// The temporary file, held alone: processes that write one target wait for each other.
+Result<Fd> open_locked(const std::string& path, const std::string& temporary) {
+  while (true) {
+    Fd fd(::open(temporary.c_str(), O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (fd.get() < 0) return system_error(path, "cannot write");
+    while (::flock(fd.get(), LOCK_EX) != 0)
+      if (errno != EINTR) return system_error(path, "cannot lock");
+    struct stat held{}, named{};
+    if (::fstat(fd.get(), &held) != 0) return system_error(path, "cannot write");
+    if (::lstat(temporary.c_str(), &named) == 0 && named.st_ino == held.st_ino) return fd;
+  }  // renamed by the process that held it: take a new one
 }
 
 }  // namespace
@@ -51,25 +74,24 @@ Result<MappedFile> map_file(const std::string& path) {
 }
 
 Result<> write_file(const std::string& path, std::span<const std::byte> bytes) {
-  std::string temporary = path + ".XXXXXX";
-  Fd fd(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (fd.get() < 0) return system_error(path, "cannot write");
+  struct stat st{};
+  if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+    return fail({path, 0, 0, {}}, "cannot write: is not a regular file");
+  const std::string temporary = temporary_name(path);
+  DLC_TRY(Fd fd, open_locked(path, temporary));
   const auto abandon = [&](std::string_view what) {
     const auto error = system_error(path, what);
     ::unlink(temporary.c_str());
     return error;
   };
+  if (::ftruncate(fd.get(), 0) != 0) return abandon("cannot write");
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return abandon("cannot write");
     bytes = bytes.subspan(static_cast<size_t>(n));
   }
-  const mode_t mask = ::umask(0);  // mkstemp makes files private; give this one the usual permissions
-  ::umask(mask);
-  if (::fchmod(fd.get(), 0666 & ~mask) != 0) return abandon("cannot set permissions");
   if (::fsync(fd.get()) != 0 && errno != EINVAL) return abandon("cannot write");
-  if (fd.close() != 0) return abandon("cannot write");
   if (::rename(temporary.c_str(), path.c_str()) != 0) return abandon("cannot replace");
   return {};
 }

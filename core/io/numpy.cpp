@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "dlc/base/checked.h"
 #include "dlc/io/file.h"
@@ -17,6 +18,8 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr uint64_t kMaxHeader = 1 << 16;
+// What a small archive may unpack to: more, at more than kMaxRatio times its own size, is no data but an attack.
+constexpr uint64_t kFreelyUnpacked = uint64_t{128} << 20, kMaxRatio = 100;
 
 std::optional<DType> from_descr(std::string_view d) {
   if (d.size() < 3 || (d[0] != '<' && d[0] != '|' && d[0] != '=')) return std::nullopt;
@@ -172,6 +175,7 @@ std::vector<std::byte> to_npy(const Tensor& t) {
 
 Result<NamedTensors> read_npz(const std::string& path) {
   const Loc where{path, 0, 0, {}};
+  DLC_TRY(const MappedFile whole, map_file(path));
   int code = 0;
   Zip zip(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (!zip) {
@@ -182,6 +186,8 @@ Result<NamedTensors> read_npz(const std::string& path) {
     return fail(where, fmt::format("cannot read as .npz: {}", text));
   }
   NamedTensors out;
+  std::set<std::string> names;
+  uint64_t unpacked = 0;
   const zip_int64_t count = zip_get_num_entries(zip.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {
     zip_stat_t st;
@@ -191,6 +197,12 @@ Result<NamedTensors> read_npz(const std::string& path) {
     if (!name.ends_with(".npy")) return fail(where, fmt::format("entry '{}' is not a .npy array", name));
     if (st.size > static_cast<uint64_t>(Tensor::max_bytes()))
       return fail(where, fmt::format("entry '{}' is too large", name));
+    unpacked += st.size;
+    if (unpacked > kFreelyUnpacked && unpacked / kMaxRatio > whole.bytes.size())
+      return fail(
+          where,
+          fmt::format("entry '{}' unpacks to {} bytes, the whole archive has {}", name, st.size, whole.bytes.size()),
+          "store the arrays without compression (numpy.savez)");
     std::vector<std::byte> bytes;
     std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> f(zip_fopen_index(zip.get(), static_cast<zip_uint64_t>(i), 0),
                                                         zip_fclose);
@@ -205,7 +217,9 @@ Result<NamedTensors> read_npz(const std::string& path) {
     }
     if (holds_text(bytes)) continue;
     DLC_TRY(Tensor t, parse_npy(bytes, path + ":" + name));
-    out.emplace_back(name.substr(0, name.size() - 4), std::move(t));
+    name.resize(name.size() - 4);
+    if (!names.insert(name).second) return fail(where, fmt::format("holds '{}' twice", name));
+    out.emplace_back(std::move(name), std::move(t));
   }
   return out;
 }

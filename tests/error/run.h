@@ -57,11 +57,11 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// Arguments must not contain quotes.
-inline Outcome dlc(const Folder& f, const std::string& arguments) {
+// Arguments must not contain quotes. `before` goes before the program: "ulimit -f 1;".
+inline Outcome dlc(const Folder& f, const std::string& arguments, const std::string& before = "") {
   const std::string out = std::filesystem::temp_directory_path() / ("dlc_error_out_" + std::to_string(getpid()));
-  const std::string command =
-      "HOME=/nonexistent " DLC_BINARY_DIR "/bin/dlc " + arguments + " >" + out + " 2>" + out + ".err";
+  const std::string command = "export HOME=/nonexistent; (" + before + " " DLC_BINARY_DIR "/bin/dlc " + arguments +
+                              ") >" + out + " 2>" + out + ".err";
   const int status = std::system(("cd '" + (f / ".") + "' && " + command).c_str());
   Outcome o;
   o.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -73,14 +73,15 @@ inline Outcome dlc(const Folder& f, const std::string& arguments) {
 }
 
 // Exit code 1 and every part in the message; no file but those that were there.
-inline void must_fail(const Folder& f, const std::string& arguments, const std::vector<std::string>& parts) {
-  const auto before = f.files();
-  const Outcome o = dlc(f, arguments);
+inline void must_fail(const Folder& f, const std::string& arguments, const std::vector<std::string>& parts,
+                      const std::string& before = "") {
+  const auto files = f.files();
+  const Outcome o = dlc(f, arguments, before);
   INFO("dlc " << arguments << "\n" << o.out << o.err);
   CHECK(o.code == 1);
   CHECK_THAT(o.err, Catch::Matchers::Contains("error: "));
   for (const std::string& part : parts) CHECK_THAT(o.err, Catch::Matchers::Contains(part));
-  CHECK(f.files() == before);
+  CHECK(f.files() == files);
 }
 inline Outcome must_succeed(const Folder& f, const std::string& arguments) {
   Outcome o = dlc(f, arguments);

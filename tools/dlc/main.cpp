@@ -2,6 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "tools/dlc/cli.h"
@@ -27,6 +31,7 @@ std::vector<std::string> with_verb(int argc, char** argv, const std::vector<std:
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, not the end of the process
   cli::Context cx;
   CLI::App app("dlc: compiles deep-learning models, runs them, and says what it did", "dlc");
   app.set_version_flag("--version", DLC_VERSION);
@@ -43,7 +48,8 @@ int main(int argc, char** argv) {
     return app.exit(e) == 0 ? cli::kOk : cli::kUsage;
   }
   try {
-    const Result<int> done = cx.action();
+    Result<int> done = cx.action();
+    if (done && std::fflush(stdout) != 0) done = fail({}, fmt::format("cannot print: {}", std::strerror(errno)));
     if (done) return *done;
     cli::report(done.error(), cx.json);
     const bool internal = done.error().message().starts_with("internal error");

@@ -10,6 +10,8 @@ namespace dlc {
 
 namespace {
 
+constexpr size_t kMostNames = 8;  // in one message
+
 std::string describe(std::span<const Port> ports) {
   std::string s;
   for (const Port& p : ports) s += fmt::format("{}{}: {}", s.empty() ? "" : ", ", p.name, to_string(p.type));
@@ -42,11 +44,14 @@ Result<std::vector<Tensor>> bind_inputs(std::span<const Port> ports, const Range
     const auto it = std::ranges::find_if(given, [&](const auto& g) { return nameless || g.first == p.name; });
     if (it == given.end()) {
       std::string has;
-      for (const auto& g : given) has += (has.empty() ? "" : ", ") + g.first;
+      for (size_t i = 0; i < std::min(given.size(), kMostNames); ++i) has += (i == 0 ? "" : ", ") + given[i].first;
+      if (given.size() > kMostNames) has += fmt::format(" and {} more", given.size() - kMostNames);
       return fail({}, fmt::format("input '{}' is missing: the model takes {}", p.name, describe(ports)),
                   given.empty() ? "give it with --input x.npz"
                                 : fmt::format("given were {}; in an .npz the names are the model's", has));
     }
+    if (std::ranges::count(given, it->first, &NamedTensors::value_type::first) > 1)
+      return fail({}, fmt::format("input '{}' is given twice", p.name));
     DLC_CHECK(check(p, it->second, values));
     out.push_back(it->second);
   }
