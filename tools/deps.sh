@@ -20,5 +20,5 @@ if [ "${#missing[@]}" -gt 0 ]; then
   run() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
   echo "installing: ${missing[*]}"
   run apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive run apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  run env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
