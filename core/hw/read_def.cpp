@@ -108,10 +108,19 @@ void read_defs(ReadContext& cx, const yaml::Node& n) {
     std::string text = "def " + d.name + "(";
     for (size_t i = 0; i < d.args.size(); ++i)
       text += (i ? ", " : "") + d.args[i].name + ": " + to_string(d.args[i].dtype);
-    cx.hw.defs_text += text + ") -> " + to_string(d.result) + " = " + d.body + "\n";
-    const auto parsed = check_def(cx.hw, d, is->text_loc());
+    text += ") -> " + to_string(d.result) + " = ";
+    const size_t before = cx.hw.defs_text.size();
+    cx.hw.defs_text += text + d.body + "\n";
+    auto parsed = check_def(cx.hw, d, is->text_loc());
     if (!parsed) {
+      // The places are in defs_text, where this def is the last line; the user has the description.
+      const auto body = static_cast<int>(cx.text(*is).rfind(d.body)) - static_cast<int>(text.size());
+      for (Diagnostic& e : parsed.error().diagnostics) {
+        e.loc.line = is->text_loc().line;
+        e.loc.column = is->text_loc().column + std::max(0, e.loc.column - 1 + body);
+      }
       cx.error(parsed.error());
+      cx.hw.defs_text.resize(before);  // else every later def would say the same
       continue;
     }
     check_examples(cx, d);

@@ -23,6 +23,24 @@ TEST_CASE("a description with overlapping fields", "[error]") {
   must_fail(f, "hw check a.yaml", {"a.yaml:11:", "error: ", "overlap", "'a'", "'b'"});
 }
 
+TEST_CASE("a def that is wrong is told once, at its place", "[error]") {
+  const Folder f("def");
+  f.write("a.yaml",
+          "dlc_hw: 1\nname: a\nclock: 1.0GHz\ndef:\n  f: {is: \"(x: s32) -> s32 = x + 1\", ex: [[[1], 2]]}\n"
+          "  g: {is: \"(x: s32) -> s32 = x + g(x)\", ex: [[[1], 2]]}\n"
+          "  h: {is: \"(x: s32) -> s32 = f(x)\", ex: [[[1], 2]]}\n");
+  must_fail(f, "hw check a.yaml", {"a.yaml:6:34: error: `g` calls itself"});
+  const std::string err = dlc::test::dlc(f, "hw check a.yaml").err;
+  CHECK(err.find("calls itself") == err.rfind("calls itself"));
+}
+
+TEST_CASE("a message does not repeat megabytes of the input", "[error]") {
+  const Folder f("long_text");
+  f.write("a.yaml", "dlc_hw: 1\nname: " + std::string(1000000, '-') + "\n");
+  must_fail(f, "hw check a.yaml", {"(1000", "bytes)"});
+  CHECK(dlc::test::dlc(f, "hw check a.yaml").err.size() < 10000);
+}
+
 TEST_CASE("an alias bomb", "[error]") {
   const Folder f("bomb");
   std::string text = "dlc_hw: 1\nname: a\nclock: 1.0GHz\nx0: &x0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n";

@@ -43,6 +43,12 @@ TEST_CASE("a missing model", "[error]") {
   must_fail(f, ". -o m.dlca", {"is not a regular file"});
 }
 
+TEST_CASE("weights beside a model that has its own", "[error]") {
+  const Folder f("weights");
+  f.write("m.onnx", mlp());
+  must_fail(f, "--weights none.npz m.onnx -o m.dlca", {"m.onnx: error: --weights is for graph and program text"});
+}
+
 TEST_CASE("all unknown ops are named at once", "[error]") {
   const Folder f("ops");
   auto m = model();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <set>
 
 namespace dlc::cli {
 
@@ -30,6 +31,29 @@ CLI::App* add_command(CLI::App& app, Context& cx, const std::string& name, const
   return sub;
 }
 
+namespace {
+
+constexpr size_t kLongestText = 2000;
+
+// Messages quote the input, which may be megabytes of one word.
+void shorten(std::string& text) {
+  if (text.size() > kLongestText) text = fmt::format("{} ... ({} bytes)", text.substr(0, kLongestText), text.size());
+}
+
+// As it is printed: short texts, and nothing said twice.
+Error readable(const Error& error) {
+  Error out;
+  std::set<std::string> said;
+  for (Diagnostic d : error.diagnostics) {
+    shorten(d.message);
+    shorten(d.hint);
+    if (said.insert(to_string(d)).second) out.diagnostics.push_back(std::move(d));
+  }
+  return out;
+}
+
+}  // namespace
+
 Json to_json(const Error& error) {
   Json list = Json::array();
   for (const Diagnostic& d : error.diagnostics) {
@@ -47,7 +71,8 @@ Json to_json(const Error& error) {
   return list;
 }
 
-void report(const Error& error, bool json) {
+void report(const Error& given, bool json) {
+  const Error error = readable(given);
   fmt::print(stderr, "{}\n", to_string(error));
   if (json) fmt::print("{}\n", Json{{"error", to_json(error)}}.dump(2, ' ', false, Json::error_handler_t::replace));
 }

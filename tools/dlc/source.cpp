@@ -98,6 +98,8 @@ Result<Source> read_source(const ModelOptions& o) {
         return fail({o.file, 0, 0, {}}, fmt::format("constant {} has no value", b.name), "--weights FILE.npz");
     return s;
   }
+  if (!o.weights.empty())
+    return fail({o.file, 0, 0, {}}, "--weights is for graph and program text: this file has its own constants");
   OnnxOptions onnx;
   DLC_TRY(onnx.dims, parse_dims(o.dims));
   DLC_TRY(s.graph, import_onnx(o.file, onnx));
