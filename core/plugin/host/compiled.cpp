@@ -27,6 +27,14 @@ Result<Hardware> load_hardware(std::string_view argument, const HwLoadOptions& o
 
 namespace {
 
+// The model's node beside a buffer: the first that uses it.
+Loc node_of(const Program& p, const ProgramBuffer& b) {
+  const auto index = static_cast<int>(&b - p.buffers.data());
+  for (const Call& c : p.calls)
+    if (std::ranges::count(c.buffers, index) > 0 && !c.locations.empty()) return {{}, 0, 0, c.locations.front()};
+  return {};
+}
+
 // Sizes that no run could have are an error here, not later. Symbolic dims count with the least they may be.
 Result<> check_sizes(const Program& p) {
   for (const ProgramBuffer& b : p.buffers) {
@@ -34,12 +42,12 @@ Result<> check_sizes(const Program& p) {
     for (const Expr& d : b.type.shape) {
       const int64_t least = std::max<int64_t>(bounds(d, p.symbols).lo, 0);
       const auto n = d.valid() ? checked_mul(elements, least) : std::nullopt;
-      if (!n) return fail({}, fmt::format("the size of '{}', {}, overflows", b.name, to_string(b.type)));
+      if (!n) return fail(node_of(p, b), fmt::format("the size of '{}', {}, overflows", b.name, to_string(b.type)));
       elements = *n;
     }
     if (elements > Tensor::max_bytes() / b.type.dtype.bytes())
-      return fail({}, fmt::format("'{}', {}, is larger than the limit of {} bytes", b.name, to_string(b.type),
-                                  Tensor::max_bytes()));
+      return fail(node_of(p, b), fmt::format("'{}', {}, is larger than the limit of {} bytes", b.name,
+                                             to_string(b.type), Tensor::max_bytes()));
   }
   return {};
 }
