@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "dlc/kernel/names.h"
 #include "frontends/onnx/external_data.h"
 #include "frontends/onnx/tensor_proto.h"
 
@@ -22,11 +23,11 @@ constexpr int kRecursionLimit = 64;  // of protobuf messages: subgraphs in attri
 
 bool is_default_domain(const std::string& d) { return d.empty() || d == "ai.onnx"; }
 
-// Symbols in Exprs are letters, digits, '_' and '.'; a model's dim_param may be any text.
+// Symbols in Exprs are letters, digits, '_' and '.', and no word of the texts; a model's dim_param may be any text.
 std::string symbol_name(const std::string& dim_param) {
   std::string s;
   for (const char c : dim_param) s += (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') ? c : '_';
-  if (s.empty() || std::isdigit(static_cast<unsigned char>(s[0])) != 0) s = "d_" + s;
+  if (s.empty() || std::isdigit(static_cast<unsigned char>(s[0])) != 0 || is_reserved_word(s)) s = "d_" + s;
   return s;
 }
 

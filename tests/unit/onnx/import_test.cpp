@@ -98,6 +98,25 @@ TEST_CASE("symbolic dims become symbols with ranges, or what --dim says") {
   CHECK(to_string(fixed.value(fixed.inputs[0]).type) == "f32[4,3]");
 }
 
+TEST_CASE("a dim named like a word of the texts survives them") {
+  for (const char* name : {"max", "in", "for", "sum", "f32", "a b", "-1", "\xc3\xa9"}) {
+    auto m = relu_model({-1, 3});
+    m.mutable_graph()
+        ->mutable_input(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->mutable_dim(0)
+        ->set_dim_param(name);
+    REQUIRE_OK(auto g, import(m));
+    REQUIRE_OK(auto again, parse_graph(print(g)));
+    CHECK(print(again) == print(g));
+    REQUIRE_OK(auto k, g.kernel(g.order()[0]));
+    REQUIRE_OK(auto kernel, parse_kernel(print(k)));
+    CHECK(print(kernel) == print(k));
+  }
+}
+
 TEST_CASE("every unsupported node is reported at once, with its name and the nearest op") {
   auto m = relu_model();
   node(m, "Rellu", {"y"}, {"z"}, "first");
