@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/kernel/rebuild.h"
 #include "dlc/kernel/access.h"
 
 namespace dlc::detail {
@@ -50,7 +51,7 @@ class Accesses {
   static void of(const Kernel& k, int tensor, const Visit& f) { statements(k.body, {}, tensor, f); }
 
  private:
-  static void statements(const std::vector<Stmt>& body, std::vector<Loop> loops, int tensor, const Visit& f) {
+  static void statements(const std::vector<Stmt>& body, const std::vector<Loop>& loops, int tensor, const Visit& f) {
     for (const Stmt& s : body) {
       std::vector<Loop> inside = loops;
       inside.insert(inside.end(), s.loops.begin(), s.loops.end());
@@ -223,7 +224,7 @@ class Rewriter {
       const auto l = layouts_.find(v->tensor);
       return read(v->tensor, l == layouts_.end() ? args : physical(args, l->second, ranges));
     }
-    return remake(*v, std::move(args));
+    return rebuild(*v, std::move(args));
   }
 
   Val read(int tensor, std::vector<Val> indices) {
@@ -251,25 +252,6 @@ class Rewriter {
         require(val::binary(BinaryOp::lt, val::index(e), val::index(shape[d] + hi)));
     }
     return condition ? val::select(condition, inside, outside) : inside;
-  }
-
-  static Val remake(const ValNode& v, std::vector<Val> args) {
-    switch (v.kind) {
-      case ValKind::unary:
-        return val::unary(v.unary_op(), args[0]);
-      case ValKind::binary:
-        return val::binary(v.binary_op(), args[0], args[1]);
-      case ValKind::select:
-        return val::select(args[0], args[1], args[2]);
-      case ValKind::orelse:
-        return val::orelse(args[0], args[1]);
-      case ValKind::call:
-        return val::call(v.fn(), std::move(args));
-      case ValKind::cast:
-        return val::cast(v.to, args[0], v.saturate);
-      default:
-        return std::make_shared<ValNode>(v);
-    }
   }
 
   // For each padded dim, the slabs before and behind; dims before it are taken without their halo, those after it
