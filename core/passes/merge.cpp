@@ -28,9 +28,11 @@ class Merger {
       for (ValueId v : node.outputs)
         if (!tensor_of_.contains(v)) declare({v}, Role::temp);
       DLC_TRY(Kernel k, g_.kernel(n));
-      write_out_scalars(node, k);
-      DLC_TRY(k, normalise(k));
-      append(node, k);
+      if (const Record* record = g_.record_set().find(node.op); !record || !record->is_extern()) {
+        write_out_scalars(node, k);
+        DLC_TRY(k, normalise(k));
+        append(node, k);
+      }
       kernel().name += (kernel().name.empty() ? "" : "_") + node.op;
       for (const auto& l : node.locations)
         if (std::ranges::find(kernel().locations, l) == kernel().locations.end()) kernel().locations.push_back(l);

@@ -85,6 +85,9 @@ class Parser {
       DLC_CHECK(in_.expect("at"));
       DLC_TRY(alias.byte_offset, expr());
       b.alias = alias;
+    } else if (in_.accept("over")) {
+      DLC_TRY(const int base, use());
+      b.alias = BufferAlias{base, Expr(0), true};
     } else if (kind == BufferKind::temp) {
       DLC_CHECK(in_.expect("at"));
       DLC_TRY(b.offset, expr());

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/program/buffers.h"
 #include "dlc/base/checked.h"
 #include "dlc/program/program.h"
 
@@ -15,15 +16,13 @@ namespace dlc {
 
 namespace {
 
+using detail::bytes_of;
+using detail::root_of;
+
 struct Life {
   int first = -1;  // call that first touches the buffer
   int last = -1;
 };
-
-int root_of(const Program& p, int b) {
-  while (p.buffers[static_cast<size_t>(b)].alias) b = p.buffers[static_cast<size_t>(b)].alias->base;
-  return b;
-}
 
 // Lives of the buffers that have storage of their own; aliases extend their root's life.
 std::vector<Life> lives(const Program& p) {
@@ -42,12 +41,6 @@ std::vector<Life> lives(const Program& p) {
 }
 
 bool overlap(const Life& a, const Life& b) { return a.first <= b.last && b.first <= a.last; }
-
-Expr bytes_of(const TensorType& t) {
-  Expr n(t.dtype.bytes());
-  for (const Expr& d : t.shape) n = n * d;
-  return n;
-}
 
 bool is_planned(const ProgramBuffer& b) { return b.kind == BufferKind::temp && !b.alias; }
 

@@ -38,7 +38,9 @@ std::string print(const Program& p) {
     s += fmt::format("  {} {}", kind_text(b.kind), name_text(b.name));
     if (!b.external_name.empty()) s += " " + detail::quoted(b.external_name);
     s += ": " + to_string(b.type);
-    if (b.alias)
+    if (b.alias && b.alias->replaces)
+      s += " over " + name_text(p.buffers[static_cast<size_t>(b.alias->base)].name);
+    else if (b.alias)
       s += fmt::format(" in {} at {}", name_text(p.buffers[static_cast<size_t>(b.alias->base)].name),
                        to_string(b.alias->byte_offset));
     else if (b.kind == BufferKind::temp)

@@ -1,7 +1,9 @@
-// Layers of one shape are one kernel: kernels that differ in names only are kept once.
+// Layers of one shape are one kernel: kernels that differ in names only are kept once, those that nobody
+// calls are not kept.
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 #include "dlc/program/program.h"
 
@@ -20,12 +22,16 @@ std::string nameless_text(Kernel k) {
 }  // namespace
 
 void share_kernels(Program& p) {
+  std::set<int> called;
+  for (const Call& c : p.calls) called.insert(c.kernel);
   std::map<std::string, int> seen;
-  std::vector<int> replaced;
+  std::vector<int> replaced(p.kernels.size(), -1);
   std::vector<Kernel> kept;
-  for (auto& k : p.kernels) {
+  for (size_t i = 0; i < p.kernels.size(); ++i) {
+    if (!called.contains(static_cast<int>(i))) continue;
+    Kernel& k = p.kernels[i];
     const auto [it, added] = seen.emplace(nameless_text(k), static_cast<int>(kept.size()));
-    replaced.push_back(it->second);
+    replaced[i] = it->second;
     if (added) {
       kept.push_back(std::move(k));
       continue;

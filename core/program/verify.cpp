@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "dlc/program/program.h"
+#include "dlc/program/alias.h"
 
 namespace dlc {
 
@@ -82,7 +82,7 @@ Result<> verify(const Program& p) {
   for (size_t i = 0; i < p.buffers.size(); ++i)
     if (p.buffers[i].kind == BufferKind::output && !written.contains(static_cast<int>(i)))
       return fail({}, fmt::format("program @{}: output {} is never written", p.name, p.buffers[i].name));
-  return {};
+  return check_aliases(p);
 }
 
 }  // namespace dlc

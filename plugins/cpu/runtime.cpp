@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "dlc/kernel/access.h"
+#include "dlc/program/alias.h"
 #include "dlc/program/layout.h"
 #include "plugins/cpu/codegen/contraction.h"
 #include "plugins/cpu/huge_pages.h"
@@ -98,6 +99,7 @@ class CpuExecutable : public Executable {
     const double start = now_ms();
     // Activations in blocks of one vector of channels: convolutions then match the contraction skeleton as they are.
     DLC_TRY(blocked_, assign_layouts(program_, {.block = target_.vector_bytes / 4}));
+    DLC_TRY(aliases_, alias_sets(program_));
     std::vector<Unit> units;
     for (const Kernel& k : program_.kernels) {
       DLC_TRY(Plan plan, plan_contractions(k, target_));
@@ -161,6 +163,9 @@ class CpuExecutable : public Executable {
                                   {"kernels", kernels_.size()},
                                   {"threads", threads_},
                                   {"blocked_buffers", blocked_},
+                                  {"views", aliases_.views},
+                                  {"in_place", aliases_.in_place},
+                                  {"copied_bytes", bound_ ? evaluate(copied_bytes(program_), *bound_).value_or(0) : 0},
                                   {"layers", layers}}
         .dump();
   }
@@ -425,6 +430,7 @@ class CpuExecutable : public Executable {
   std::vector<std::pair<size_t, std::byte*>> copied_;  // outputs that lie inside another buffer
   std::vector<double> call_ms_;
   int blocked_ = 0;
+  AliasStats aliases_;
   double plan_ms_ = 0, code_ms_ = 0, pack_ms_ = 0;
   int64_t packed_bytes_ = 0, arena_bytes_ = 0;
 };

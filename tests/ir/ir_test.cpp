@@ -7,9 +7,8 @@
 #include <random>
 #include <sstream>
 
-#include "dlc/graph/graph.h"
-#include "dlc/passes/dlct.h"
-#include "dlc/passes/pass.h"
+#include "dlc/pipeline/dlct.h"
+#include "dlc/pipeline/pipeline.h"
 #include "dlc_test/catch.h"
 
 using namespace dlc;
@@ -31,10 +30,12 @@ std::vector<std::filesystem::path> dlct_files() {
   return files;
 }
 
+const HwLoadOptions kMachines{.search = {DLC_SOURCE_DIR "/hwdesc"}};
+
 // The third value of every symbol's range, or its last.
-std::map<std::string, int64_t, std::less<>> symbol_values(const Graph& g) {
-  std::map<std::string, int64_t, std::less<>> values;
-  for (const auto& [name, range] : g.symbols) {
+Bindings symbol_values(const Ranges& symbols) {
+  Bindings values;
+  for (const auto& [name, range] : symbols) {
     const int64_t step = range.divisible_by;
     const int64_t lo = range.bounds.lo == Interval::kNegInf ? 1 : range.bounds.lo;
     const int64_t first = (lo + step - 1) / step * step;
@@ -43,29 +44,65 @@ std::map<std::string, int64_t, std::less<>> symbol_values(const Graph& g) {
   return values;
 }
 
-std::vector<Tensor> seeded_inputs(const Graph& g) {
-  std::mt19937 random(7);
-  const auto symbols = symbol_values(g);
-  std::vector<Tensor> inputs;
-  for (ValueId v : g.inputs) {
-    std::vector<int64_t> shape;
-    for (const Expr& d : g.value(v).type.shape) shape.push_back(evaluate(d, symbols).value());
-    REQUIRE_OK(Tensor t, Tensor::make(g.value(v).type.dtype, shape));
-    for (int64_t i = 0; i < t.elements(); ++i) {
-      if (t.dtype().is_float())
-        t.set_double(i, static_cast<double>(random() % 2001) / 500 - 2);
-      else
-        t.set_int(i, static_cast<int64_t>(random() % 3));  // small, so that it may be an index
-    }
-    inputs.push_back(std::move(t));
+struct Signature {
+  std::vector<TensorType> inputs;
+  Ranges symbols;
+};
+Signature signature(const Ir& ir) {
+  Signature s;
+  if (const auto* g = std::get_if<Graph>(&ir)) {
+    for (const ValueId v : g->inputs) s.inputs.push_back(g->value(v).type);
+    s.symbols = g->symbols;
+  } else if (const auto* k = std::get_if<Kernel>(&ir)) {
+    for (const int t : k->inputs)
+      s.inputs.push_back({k->tensors[static_cast<size_t>(t)].dtype, k->tensors[static_cast<size_t>(t)].shape});
+  } else {
+    const auto& p = std::get<Program>(ir);
+    for (const auto& b : p.buffers)
+      if (b.kind == BufferKind::input) s.inputs.push_back(b.type);
+    s.symbols = p.symbols;
   }
-  return inputs;
+  return s;
 }
 
-void check_same_results(const Graph& before, const Graph& after) {
-  const auto inputs = seeded_inputs(before);
-  const InterpOptions options{.floats_as_double = true};
-  const auto first = run_graph(before, inputs, options), second = run_graph(after, inputs, options);
+Tensor seeded(const TensorType& type, const Bindings& symbols, std::mt19937& random) {
+  std::vector<int64_t> shape;
+  for (const Expr& d : type.shape) shape.push_back(evaluate(d, symbols).value());
+  REQUIRE_OK(Tensor t, Tensor::make(type.dtype, shape));
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    if (t.dtype().is_float())
+      t.set_double(i, static_cast<double>(random() % 2001) / 500 - 2);
+    else
+      t.set_int(i, static_cast<int64_t>(random() % 3));  // small, so that it may be an index
+  }
+  return t;
+}
+
+// Constants that the text of a program only names.
+void give_weights(Ir& ir) {
+  auto* p = std::get_if<Program>(&ir);
+  if (!p) return;
+  std::mt19937 random(11);
+  for (const auto& b : p->buffers)
+    if (b.kind == BufferKind::constant && !b.alias && !p->weight(b.name))
+      p->weights.emplace_back(b.name, seeded(b.type, symbol_values(p->symbols), random));
+}
+
+Result<std::vector<Tensor>> run(const Ir& ir, std::span<const Tensor> inputs, const InterpOptions& options) {
+  if (const auto* g = std::get_if<Graph>(&ir)) return run_graph(*g, inputs, options);
+  if (const auto* k = std::get_if<Kernel>(&ir)) return run_kernel(*k, inputs, options);
+  return run_program(std::get<Program>(ir), inputs, options);
+}
+
+// Graphs and kernels run in doubles, programs as they are.
+void check_same_results(const Ir& before, const Ir& after) {
+  std::mt19937 random(7);
+  const Signature s = signature(before);
+  std::vector<Tensor> inputs;
+  for (const TensorType& type : s.inputs) inputs.push_back(seeded(type, symbol_values(s.symbols), random));
+  const bool doubles = !std::holds_alternative<Program>(before) && !std::holds_alternative<Program>(after);
+  const InterpOptions options{.floats_as_double = doubles};
+  const auto first = run(before, inputs, options), second = run(after, inputs, options);
   if (!first && !second) {  // the passes keep an error of the run, too
     CHECK(to_string(first.error()) == to_string(second.error()));
     return;
@@ -84,6 +121,12 @@ void check_same_results(const Graph& before, const Graph& after) {
   }
 }
 
+// A graph of a machine's recipes is read with them only.
+bool has_own_records(const Ir& ir) {
+  const auto* g = std::get_if<Graph>(&ir);
+  return g && g->records;
+}
+
 bool update_wanted() {
   const char* update = std::getenv("DLC_UPDATE");
   return update && std::string_view(update) == "1";
@@ -99,22 +142,27 @@ TEST_CASE("cases of .dlct files", "[ir]") {
     REQUIRE_OK(DlctFile file, parse_dlct(text, path.filename().string()));
     for (DlctCase& c : file.cases) {
       DYNAMIC_SECTION(path.filename().string() << ": " << c.name) {
-        const DlctOutcome outcome = run_case(c);
+        const DlctOutcome outcome = run_case(c, kMachines);
         if (!update_wanted()) {
           CHECK(c.expects_error == outcome.is_error);
           CHECK(c.expected == outcome.text);
         }
         if (!outcome.is_error) {
-          REQUIRE_OK(Graph before, parse_graph(c.input));
-          REQUIRE_OK(Graph after, parse_graph(outcome.text));
+          REQUIRE_OK(Ir before, parse_ir(c.input));
+          give_weights(before);
+          Ir after = before;
+          REQUIRE(run_pipeline(after, c.passes, kMachines).has_value());
           CHECK(print(after) == outcome.text);
           check_same_results(before, after);
+          if (has_own_records(after)) return;  // the section is done
+          REQUIRE_OK(const Ir again, parse_ir(outcome.text));
+          CHECK(print(again) == outcome.text);
         }
       }
     }
     if (!update_wanted()) continue;
     for (DlctCase& c : file.cases) {
-      const DlctOutcome outcome = run_case(c);
+      const DlctOutcome outcome = run_case(c, kMachines);
       c.expected = outcome.text;
       c.expects_error = outcome.is_error;
     }

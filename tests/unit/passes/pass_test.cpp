@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "dlc/passes/dlct.h"
 #include "groups.h"
 
 using namespace dlc;

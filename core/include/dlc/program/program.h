@@ -11,8 +11,12 @@
 //   }
 //
 // A call names one buffer for every input, constant and output tensor of its kernel, in the kernel's tensor order; the
-// kernel's temporaries are its own. Buffers of kind temp lie in one arena at the offset the planner gave them; `alias`
-// places a buffer inside another one (a slice of a concat, an in-place residual), and then has no offset of its own.
+// kernel's temporaries are its own. Buffers of kind temp lie in one arena at the offset the planner gave them. An alias
+// has no offset of its own: it lies inside another buffer, as a part of its value (a reshape, a slice, the operand of a
+// concat), or takes the place of a value that is no longer needed (a residual sum):
+//
+//     temp   t1: f32[N,64] in t0 at 256 * N
+//     temp   t2: f32[N,128] over t0
 #pragma once
 
 #include <optional>
@@ -32,8 +36,9 @@ namespace dlc {
 enum class BufferKind : uint8_t { input, output, constant, temp };
 
 struct BufferAlias {
-  int base = -1;     // index of the buffer that holds the bytes
-  Expr byte_offset;  // from its start
+  int base = -1;          // index of the buffer that holds the bytes
+  Expr byte_offset;       // from its start
+  bool replaces = false;  // a value of its own in the bytes of one that is no longer needed, not a part of it
 };
 
 struct ProgramBuffer {

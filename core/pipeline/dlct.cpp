@@ -1,6 +1,6 @@
-#include "dlc/passes/dlct.h"
+#include "dlc/pipeline/dlct.h"
 
-#include "core/passes/passes.h"
+#include "dlc/pipeline/pipeline.h"
 
 namespace dlc {
 
@@ -97,11 +97,11 @@ class Parser {
   DlctFile result_;
 };
 
-Result<std::string> result_of(const DlctCase& c) {
-  DLC_TRY(Graph g, parse_graph(c.input, "input"));
-  DLC_CHECK(verify(g));
-  DLC_CHECK(run_passes(g, c.passes));
-  return print(g);
+Result<std::string> result_of(const DlctCase& c, const HwLoadOptions& search) {
+  DLC_TRY(Ir ir, parse_ir(c.input, "input"));
+  DLC_CHECK(verify(ir));
+  DLC_CHECK(run_pipeline(ir, c.passes, search));
+  return print(ir);
 }
 
 }  // namespace
@@ -124,8 +124,8 @@ std::string print(const DlctFile& f) {
   return s;
 }
 
-DlctOutcome run_case(const DlctCase& c) {
-  auto result = result_of(c);
+DlctOutcome run_case(const DlctCase& c, const HwLoadOptions& search) {
+  auto result = result_of(c, search);
   if (!result) return {to_string(result.error()) + "\n", true};
   return {*std::move(result), false};
 }

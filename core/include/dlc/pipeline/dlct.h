@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dlc/base/diag.h"
+#include "dlc/hw/load.h"
 
 namespace dlc {
 
@@ -24,13 +25,13 @@ struct DlctFile {
 };
 
 struct DlctOutcome {
-  std::string text;  // the graph after the passes, or the diagnostics
+  std::string text;  // what the passes leave, or the diagnostics
   bool is_error = false;
 };
 
 Result<DlctFile> parse_dlct(std::string_view text, const std::string& file = {});
 std::string print(const DlctFile& f);
 // Parses the input, verifies it, runs the passes, prints.
-DlctOutcome run_case(const DlctCase& c);
+DlctOutcome run_case(const DlctCase& c, const HwLoadOptions& search = {});
 
 }  // namespace dlc

@@ -1,0 +1,35 @@
+// Alias sets: buffers that need no bytes of their own, found from what the kernels access.
+//
+//   call @relu(x, a)          k[n, c, y] = ...              call @relu(x, y)      y[n, c, y] = ...
+//   call @concat(a, b, y)     y[n, c, y] = a ?: b     ->    call @scale(z, y)     y[n, c + 16, y] = ...
+//
+// 1. What only moves elements is not done where its result can be a *view*: the operand of a concat is written where
+//    the concat wants it, a slice or a transpose is read where it comes from. A view whose bytes follow each other is
+//    an alias (`temp a: f32[...] in y at 4096`); any other is written into the kernels that access it, as index
+//    arithmetic. Views keep their vectors: the last dim stays contiguous.
+// 2. An element-wise result takes the bytes of an operand that nobody reads afterwards (`temp b: f32[...] over a`).
+//
+// Run it after layouts were chosen: they give buffers between kernels a form of their own, aliases tie forms together.
+#pragma once
+
+#include "dlc/program/program.h"
+
+namespace dlc {
+
+struct AliasStats {
+  int views = 0;     // buffers that became part of another one
+  int in_place = 0;  // results that took the bytes of an operand
+  int calls = 0;     // that are gone
+};
+
+// Rewrites kernels, calls, buffers and the memory plan; leaves p as it is when the result cannot be proved right.
+Result<AliasStats> alias_sets(Program& p, int64_t align = 64);
+
+// Bytes that calls write which do nothing but move elements: what alias_sets is there to reduce.
+Expr copied_bytes(const Program& p);
+
+// The proof, part of verify(): nothing is read before it is written, and no bytes are written while a value in them is
+// still to be read.
+Result<> check_aliases(const Program& p);
+
+}  // namespace dlc

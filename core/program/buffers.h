@@ -1,0 +1,32 @@
+// Small questions about a program's buffers that several passes ask.
+#pragma once
+
+#include <vector>
+
+#include "dlc/program/program.h"
+
+namespace dlc::detail {
+
+// The program buffer of every tensor of the call's kernel; -1 for temporaries and views, which have none.
+std::vector<int> buffers_of(const Kernel& k, const Call& call);
+
+// The buffer whose storage b lies in, through aliases of both kinds.
+int root_of(const Program& p, int b);
+// The buffer that b is a part of as a value: aliases that replace are not followed.
+int family_of(const Program& p, int b);
+
+// Whether the call writes b, or something that b lies in or that lies in b.
+bool writes(const Program& p, const Call& call, int b);
+
+Expr bytes_of(const TensorType& t);
+// Bytes from the start of b's family to b.
+Expr offset_in_family(const Program& p, int b);
+
+// `result` is `over` an operand: nothing of that operand is read or written after result's first call, and that call
+// reads it element by element.
+Result<> check_replacement(const Program& p, int result);
+
+// Every buffer after the one it lies in, otherwise as they were; buffers that nothing uses go.
+void order_buffers(Program& p);
+
+}  // namespace dlc::detail

@@ -1,0 +1,186 @@
+// The proof that aliases keep every value until its last reader; see dlc/program/alias.h.
+//
+// A *family* is a buffer and what lies `in` it: parts of one value. Several calls may write one, each its own part:
+// the parts are boxes that do not meet, together they are all of it, and a call reads none that is written later. A
+// buffer `over` another one begins a family of its own in old bytes: by then nobody needs what was there.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/program/buffers.h"
+#include "core/program/pieces.h"
+#include "dlc/program/alias.h"
+
+namespace dlc {
+
+namespace {
+
+using detail::Box;
+
+std::unexpected<Error> bad(const Program& p, const Call& c, std::string message) {
+  const std::string node = c.locations.empty() ? std::string() : c.locations.front();
+  return fail({{}, 0, 0, node}, fmt::format("program @{}: {}", p.name, message));
+}
+
+// One use of a family by a call.
+struct Use {
+  size_t call = 0;
+  int buffer = -1, tensor = -1;
+  bool writes = false;
+};
+
+std::map<int, std::vector<Use>> uses_of(const Program& p) {
+  std::map<int, std::vector<Use>> uses;
+  for (size_t c = 0; c < p.calls.size(); ++c) {
+    const Kernel& k = p.kernels[static_cast<size_t>(p.calls[c].kernel)];
+    const auto buffers = detail::buffers_of(k, p.calls[c]);
+    for (size_t t = 0; t < buffers.size(); ++t)
+      if (buffers[t] >= 0)
+        uses[detail::family_of(p, buffers[t])].push_back(
+            {c, buffers[t], static_cast<int>(t), k.tensors[t].role == Role::output});
+  }
+  return uses;
+}
+
+// Bytes of a buffer inside its family.
+struct Bytes {
+  Expr lo, end;
+};
+Bytes bytes_in_family(const Program& p, int b) {
+  const Expr lo = detail::offset_in_family(p, b);
+  return {lo, lo + detail::bytes_of(p.buffers[static_cast<size_t>(b)].type)};
+}
+// From the first to the last byte of a box of it.
+Bytes bytes_in_family(const Program& p, int b, const Box& box) {
+  const TensorType& type = p.buffers[static_cast<size_t>(b)].type;
+  Expr first(0), last(0), stride(1);
+  for (size_t d = box.size(); d-- > 0; stride = stride * type.shape[d]) {
+    first += stride * box[d].lo;
+    last += stride * (box[d].lo + box[d].extent - 1);
+  }
+  const Expr lo = detail::offset_in_family(p, b);
+  return {lo + first * type.dtype.bytes(), lo + (last + 1) * type.dtype.bytes()};
+}
+bool apart(const Bytes& a, const Bytes& b, const Ranges& symbols) {
+  return provably_le(a.end, b.lo, symbols) || provably_le(b.end, a.lo, symbols);
+}
+
+class Family {
+ public:
+  Family(const Program& p, int root, const std::vector<Use>& uses) : p_(p), root_(root) {
+    for (const Use& u : uses) (u.writes ? writes_ : reads_).push_back(u);
+  }
+
+  Result<> check() {
+    Expr total(0);
+    for (const Use& w : writes_) {
+      auto boxes = detail::boxes_written(kernel(w), w.tensor);
+      if (!boxes && writes_.size() == 1) return {};
+      if (!boxes)
+        return bad(p_, call(w),
+                   fmt::format("call @{} writes {}, and so do others, but not as a box", kernel(w).name, name(w)));
+      for (const Box& b : *boxes) total += detail::volume(b) * type(w).dtype.bytes();
+      boxes_.push_back(std::move(*boxes));
+    }
+    for (size_t i = 0; i < writes_.size(); ++i)
+      for (size_t j = i + 1; j < writes_.size(); ++j)
+        if (!disjoint(writes_[i], boxes_[i], writes_[j], boxes_[j]))
+          return bad(p_, call(writes_[j]),
+                     fmt::format("call @{} may write what @{} wrote to {}", kernel(writes_[j]).name,
+                                 kernel(writes_[i]).name, name(writes_[i])));
+    const Expr size = detail::bytes_of(p_.buffers[static_cast<size_t>(root_)].type);
+    // A single writer may write some elements twice (an initial value, then sums) and is the only one who can.
+    const bool filled =
+        writes_.size() == 1 ? !provably_lt(total, size, p_.symbols) : simplify(total - size, p_.symbols).is(0);
+    if (!writes_.empty() && !filled)
+      return bad(p_, call(writes_.back()),
+                 fmt::format("of the {} bytes of {}, {} are written", to_string(size),
+                             p_.buffers[static_cast<size_t>(root_)].name, to_string(simplify(total, p_.symbols))));
+    for (const Use& r : reads_) {
+      const auto read = detail::boxes_read(kernel(r), r.tensor, p_.symbols);
+      for (size_t w = 0; w < writes_.size(); ++w)
+        if (writes_[w].call >= r.call && !disjoint(r, read, writes_[w], boxes_[w]))
+          return bad(p_, call(r),
+                     fmt::format("call @{} reads {} before call @{} has written its part", kernel(r).name, name(r),
+                                 kernel(writes_[w]).name));
+    }
+    return {};
+  }
+
+ private:
+  const Call& call(const Use& u) const { return p_.calls[u.call]; }
+  const Kernel& kernel(const Use& u) const { return p_.kernels[static_cast<size_t>(call(u).kernel)]; }
+  const TensorType& type(const Use& u) const { return p_.buffers[static_cast<size_t>(u.buffer)].type; }
+  const std::string& name(const Use& u) const { return p_.buffers[static_cast<size_t>(u.buffer)].name; }
+
+  bool disjoint(const Use& a, const std::vector<Box>& of_a, const Use& b, const std::vector<Box>& of_b) const {
+    return std::ranges::all_of(of_a, [&](const Box& x) {
+      return std::ranges::all_of(of_b, [&](const Box& y) {
+        if (a.buffer == b.buffer && detail::provably_disjoint(x, y, p_.symbols)) return true;
+        return apart(bytes_in_family(p_, a.buffer, x), bytes_in_family(p_, b.buffer, y), p_.symbols);
+      });
+    });
+  }
+
+  const Program& p_;
+  int root_;
+  std::vector<Use> writes_, reads_;
+  std::vector<std::vector<Box>> boxes_;  // of writes_
+};
+
+}  // namespace
+
+Result<> detail::check_replacement(const Program& p, int result) {
+  const auto& name = p.buffers[static_cast<size_t>(result)].name;
+  const int operand = p.buffers[static_cast<size_t>(result)].alias->base;
+  const auto& old = p.buffers[static_cast<size_t>(operand)];
+  const auto refuse = [&](const Call& c, const std::string& why) {
+    return bad(p, c, fmt::format("buffer {} cannot take the place of {}: {}", name, old.name, why));
+  };
+  if (p.buffers[static_cast<size_t>(root_of(p, operand))].kind != BufferKind::temp)
+    return refuse({}, "that is no buffer of the program's own");
+  if (!provably_le(bytes_of(p.buffers[static_cast<size_t>(result)].type), bytes_of(old.type), p.symbols))
+    return refuse({}, "it is larger");
+  const auto uses = uses_of(p);
+  const auto own = uses.find(family_of(p, result));
+  if (own == uses.end()) return {};
+  const size_t first = own->second.front().call;
+  int out = -1;
+  for (const Use& u : own->second)
+    if (u.call == first && u.writes && u.buffer == result) out = u.tensor;
+  const Bytes bytes = bytes_in_family(p, operand);
+  const auto others = uses.find(family_of(p, operand));
+  for (const Use& u : others == uses.end() ? std::vector<Use>() : others->second) {
+    if (u.call < first || apart(bytes_in_family(p, u.buffer), bytes, p.symbols)) continue;
+    const Call& call = p.calls[u.call];
+    const Kernel& k = p.kernels[static_cast<size_t>(call.kernel)];
+    if (u.call > first) return refuse(call, fmt::format("call @{} still uses {}", k.name, old.name));
+    if (u.writes || out < 0 || u.buffer != operand || !may_replace(k, u.tensor, out))
+      return refuse(call, fmt::format("call @{} reads other elements than the one it computes", k.name));
+  }
+  for (size_t b = 0; b < p.buffers.size(); ++b) {  // nobody else is there already
+    const auto& a = p.buffers[b].alias;
+    if (static_cast<int>(b) == result || !a || !a->replaces || family_of(p, a->base) != family_of(p, operand)) continue;
+    if (!apart(bytes_in_family(p, a->base), bytes, p.symbols))
+      return refuse({}, fmt::format("{} already does", p.buffers[b].name));
+  }
+  return {};
+}
+
+Result<> check_aliases(const Program& p) {
+  for (size_t b = 0; b < p.buffers.size(); ++b) {
+    const auto& a = p.buffers[b].alias;
+    if (a && a->replaces) DLC_CHECK(detail::check_replacement(p, static_cast<int>(b)));
+    if (!a || a->replaces) continue;
+    const Expr end = a->byte_offset + detail::bytes_of(p.buffers[b].type);
+    const auto& base = p.buffers[static_cast<size_t>(a->base)];
+    if (!provably_le(0, a->byte_offset, p.symbols) || !provably_le(end, detail::bytes_of(base.type), p.symbols))
+      return fail({},
+                  fmt::format("program @{}: buffer {} does not lie inside {}", p.name, p.buffers[b].name, base.name));
+  }
+  for (const auto& [root, uses] : uses_of(p)) DLC_CHECK(Family(p, root, uses).check());
+  return {};
+}
+
+}  // namespace dlc
