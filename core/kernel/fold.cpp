@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "dlc/base/checked.h"
+#include "core/kernel/meaning.h"
 #include "dlc/kernel/names.h"
 #include "typing.h"
 
@@ -20,69 +19,85 @@ template <class T>
 bool compare(BinaryOp op, T a, T b) {
   switch (op) {
     case BinaryOp::eq:
-      return a == b;
+      return meaning::Eq::f(a, b);
     case BinaryOp::ne:
-      return a != b;
+      return meaning::Ne::f(a, b);
     case BinaryOp::lt:
-      return a < b;
+      return meaning::Lt::f(a, b);
     case BinaryOp::le:
-      return a <= b;
+      return meaning::Le::f(a, b);
     case BinaryOp::gt:
-      return a > b;
+      return meaning::Lt::f(b, a);
     default:
-      return a >= b;
+      return meaning::Le::f(b, a);
   }
 }
 
-// Integers in 64 bits, wrapping; nullopt where the result is undefined.
-std::optional<int64_t> integer_op(BinaryOp op, DType type, int64_t a, int64_t b) {
-  const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
-  const bool is_unsigned = type == kU64;
+// Operators that integers and floats have; nullopt where the result is undefined.
+template <class T>
+std::optional<T> arithmetic(BinaryOp op, T a, T b) {
+  bool undefined = false;
+  T r{};
   switch (op) {
     case BinaryOp::add:
-      return static_cast<int64_t>(ua + ub);
+      return meaning::Add::f(a, b);
     case BinaryOp::sub:
-      return static_cast<int64_t>(ua - ub);
+      return meaning::Sub::f(a, b);
     case BinaryOp::mul:
-      return static_cast<int64_t>(ua * ub);
+      return meaning::Mul::f(a, b);
     case BinaryOp::floor_div:
-      if (b == 0) return std::nullopt;
-      return is_unsigned ? static_cast<int64_t>(ua / ub) : floor_div(a, b);
-    case BinaryOp::mod:
-      if (b == 0) return std::nullopt;
-      return is_unsigned ? static_cast<int64_t>(ua % ub) : floor_mod(a, b);
+      r = meaning::FloorDiv::f(a, b, undefined);
+      break;
+    default:
+      r = meaning::FloorMod::f(a, b, undefined);
+      break;
+  }
+  return undefined ? std::nullopt : std::optional(r);
+}
+
+template <class T>
+std::optional<T> integer_op(BinaryOp op, T a, T b) {
+  bool undefined = false;
+  T r{};
+  switch (op) {
     case BinaryOp::shl:
-      if (ub > 63) return std::nullopt;
-      return static_cast<int64_t>(ua << ub);
+      r = meaning::ShiftLeft::f(a, b, undefined);
+      break;
     case BinaryOp::shr:
-      if (ub > 63) return std::nullopt;
-      return is_unsigned ? static_cast<int64_t>(ua >> ub) : a >> b;
+      r = meaning::ShiftRight::f(a, b, undefined);
+      break;
     case BinaryOp::bit_and:
-      return a & b;
+      return meaning::BitAnd::f(a, b);
     case BinaryOp::bit_or:
-      return a | b;
+      return meaning::BitOr::f(a, b);
+    case BinaryOp::bit_xor:
+      return meaning::BitXor::f(a, b);
     default:
-      return a ^ b;
+      return arithmetic(op, a, b);
   }
+  return undefined ? std::nullopt : std::optional(r);
 }
 
-double real_op(BinaryOp op, double a, double b) {
-  switch (op) {
-    case BinaryOp::add:
-      return a + b;
-    case BinaryOp::sub:
-      return a - b;
-    case BinaryOp::mul:
-      return a * b;
-    case BinaryOp::div:
-      return a / b;
-    case BinaryOp::floor_div:
-      return std::floor(a / b);
-    default: {  // mod has the divisor's sign
-      const double r = std::fmod(a, b);
-      return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-    }
+// fmod, tdiv and pow.
+template <class T>
+std::optional<T> binary_call(Fn fn, T a, T b) {
+  bool undefined = false;
+  const T r = fn == Fn::pow    ? meaning::Pow::f(a, b)
+              : fn == Fn::tdiv ? meaning::TruncDiv::f(a, b, undefined)
+                               : meaning::TruncMod::f(a, b, undefined);
+  return undefined ? std::nullopt : std::optional(r);
+}
+
+// f of the operands in the type they are computed in; undef where it has no result.
+template <class F>
+Val computed(DType t, const Val& a, const Val& b, F&& f) {
+  const auto integer = [&](auto r) { return r ? val::integer(static_cast<int64_t>(*r), t) : val::undef(t); };
+  if (t.is_float()) {
+    const auto r = f(a->real, b->real);
+    return r ? val::real(*r, t) : val::undef(t);
   }
+  if (t == kU64) return integer(f(static_cast<uint64_t>(a->integer), static_cast<uint64_t>(b->integer)));
+  return integer(f(a->integer, b->integer));
 }
 
 bool divides(BinaryOp op) { return op == BinaryOp::floor_div || op == BinaryOp::mod; }
@@ -104,7 +119,8 @@ Val binary_literals(BinaryOp op, const Val& a, const Val& b) {
   if (t.is_float()) {
     if (typing::is_integer_only(op)) return nullptr;
     if (typing::is_comparison(op)) return val::boolean(compare(op, a->real, b->real));
-    return val::real(real_op(op, a->real, b->real), t);
+    if (op == BinaryOp::div) return val::real(meaning::Div::f(a->real, b->real), t);
+    return computed(t, a, b, [&](auto x, auto y) { return arithmetic(op, x, y); });
   }
   if (op == BinaryOp::div) return nullptr;
   if (typing::is_comparison(op)) {
@@ -112,7 +128,11 @@ Val binary_literals(BinaryOp op, const Val& a, const Val& b) {
       return val::boolean(compare(op, static_cast<uint64_t>(a->integer), static_cast<uint64_t>(b->integer)));
     return val::boolean(compare(op, a->integer, b->integer));
   }
-  const auto r = integer_op(op, t, a->integer, b->integer);
+  if (t == kU64) {
+    const auto r = integer_op(op, static_cast<uint64_t>(a->integer), static_cast<uint64_t>(b->integer));
+    return r ? val::integer(static_cast<int64_t>(*r), t) : val::undef(t);
+  }
+  const auto r = integer_op(op, a->integer, b->integer);
   return r ? val::integer(*r, t) : val::undef(t);
 }
 
@@ -126,57 +146,6 @@ Val unary_literal(UnaryOp op, const Val& a) {
 }
 
 namespace {
-
-double real_call(Fn fn, double x) {
-  switch (fn) {
-    case Fn::exp:
-      return std::exp(x);
-    case Fn::log:
-      return std::log(x);
-    case Fn::sin:
-      return std::sin(x);
-    case Fn::cos:
-      return std::cos(x);
-    case Fn::tan:
-      return std::tan(x);
-    case Fn::asin:
-      return std::asin(x);
-    case Fn::acos:
-      return std::acos(x);
-    case Fn::atan:
-      return std::atan(x);
-    case Fn::sinh:
-      return std::sinh(x);
-    case Fn::cosh:
-      return std::cosh(x);
-    case Fn::tanh:
-      return std::tanh(x);
-    case Fn::asinh:
-      return std::asinh(x);
-    case Fn::acosh:
-      return std::acosh(x);
-    case Fn::atanh:
-      return std::atanh(x);
-    case Fn::erf:
-      return std::erf(x);
-    case Fn::sqrt:
-      return std::sqrt(x);
-    case Fn::rsqrt:
-      return 1 / std::sqrt(x);
-    case Fn::abs:
-      return std::fabs(x);
-    case Fn::sign:
-      return x > 0 ? 1 : x < 0 ? -1 : x;  // NaN and zero are themselves
-    case Fn::floor:
-      return std::floor(x);
-    case Fn::ceil:
-      return std::ceil(x);
-    case Fn::round:
-      return std::nearbyint(x);  // half to even in the default rounding mode
-    default:
-      return std::trunc(x);
-  }
-}
 
 Val extreme(Fn fn, const std::vector<Val>& args) {
   Val best = args[0];
@@ -198,68 +167,32 @@ Val call_literals(Fn fn, const std::vector<Val>& args) {
     if (!is_literal(a) || a->type != t || t.is_bool()) return nullptr;
   if (fn == Fn::min || fn == Fn::max) return extreme(fn, args);
   if (fn == Fn::fmod || fn == Fn::tdiv || fn == Fn::pow) {
-    if (args.size() != 2) return nullptr;
-    if (t.is_float()) {
-      if (fn == Fn::tdiv) return nullptr;
-      const double x = args[0]->real, y = args[1]->real;
-      return val::real(fn == Fn::pow ? std::pow(x, y) : std::fmod(x, y), t);
-    }
-    const int64_t x = args[0]->integer, y = args[1]->integer;
-    if (t == kU64) {
-      const auto ux = static_cast<uint64_t>(x), uy = static_cast<uint64_t>(y);
-      return val::integer(static_cast<int64_t>(fn == Fn::tdiv ? ux / uy : ux % uy), t);
-    }
-    if (y == -1) return val::integer(fn == Fn::tdiv ? static_cast<int64_t>(0 - static_cast<uint64_t>(x)) : 0, t);
-    return val::integer(fn == Fn::tdiv ? x / y : x % y, t);
+    if (args.size() != 2 || (fn == Fn::tdiv && t.is_float())) return nullptr;
+    return computed(t, args[0], args[1], [&](auto x, auto y) { return binary_call(fn, x, y); });
   }
   if (args.size() != 1) return nullptr;
   if (t.is_int()) {
-    const int64_t x = args[0]->integer;
-    if (fn == Fn::abs) return t == kU64 || x >= 0 ? args[0] : unary_literal(UnaryOp::neg, args[0]);
-    if (fn == Fn::sign) return val::integer(x == 0 ? 0 : t == kS64 && x < 0 ? -1 : 1, t);
-    return nullptr;
+    if (fn != Fn::abs && fn != Fn::sign) return nullptr;
+    if (t == kU64)
+      return val::integer(static_cast<int64_t>(meaning::unary_fn(fn, static_cast<uint64_t>(args[0]->integer))), t);
+    return val::integer(meaning::unary_fn(fn, args[0]->integer), t);
   }
   if (fn == Fn::is_nan) return val::boolean(std::isnan(args[0]->real));
   if (fn == Fn::is_inf) return val::boolean(std::isinf(args[0]->real));
-  return val::real(real_call(fn, args[0]->real), t);
+  return val::real(meaning::unary_fn(fn, args[0]->real), t);
 }
-
-namespace {
-
-// Truncated toward zero; out of range saturates at 64 bits, NaN is 0. As in Tensor.
-int64_t truncate(double v, bool to_u64) {
-  if (std::isnan(v)) return 0;
-  if (to_u64 && v >= 0x1p63) return v >= 0x1p64 ? -1 : static_cast<int64_t>(static_cast<uint64_t>(v));
-  if (v >= 0x1p63) return std::numeric_limits<int64_t>::max();
-  if (v < -0x1p63) return std::numeric_limits<int64_t>::min();
-  return static_cast<int64_t>(v);
-}
-
-// A double rounded to a float type, as a store of that type does.
-double rounded(DType to, double v) {
-  if (to == kF16) return f16_to_f32(f32_to_f16(static_cast<float>(v)));
-  if (to == kBF16) return bf16_to_f32(f32_to_bf16(static_cast<float>(v)));
-  return v;  // f32 literals are rounded where they are used
-}
-
-}  // namespace
 
 Val cast_literal(DType to, const Val& a, bool saturate) {
   if (!is_literal(a)) return nullptr;
   if (to.is_bool()) return val::boolean(as_double(a) != 0);
-  if (to.is_float()) return val::real(rounded(to, as_double(a)), compute_type(to));
-  const bool from_u64 = a->type == kU64;
-  int64_t v = a->type.is_float() ? truncate(a->real, to == kU64) : a->integer;
-  if (saturate) {
-    if (from_u64 && v < 0) {  // above every signed value
-      if (to != kU64) v = to.max_value();
-    } else if (to == kU64) {
-      if (v < 0 && !(a->type.is_float() && a->real > 0)) v = 0;
-    } else {
-      v = std::min(std::max(v, to.min_value()), to.max_value());
-    }
+  if (to.is_float()) {  // f32 literals are rounded where they are used
+    const double v = as_double(a);
+    return val::real(to.bits == 16 ? meaning::round_to_16(to, static_cast<float>(v)) : v, compute_type(to));
   }
-  return val::integer(wrap_to(to, v), compute_type(to));
+  const int64_t v = a->type.is_float() ? meaning::cast_to<int64_t>(to, saturate, a->real)
+                    : a->type == kU64  ? meaning::cast_to<int64_t>(to, saturate, static_cast<uint64_t>(a->integer))
+                                       : meaning::cast_to<int64_t>(to, saturate, a->integer);
+  return val::integer(v, compute_type(to));
 }
 
 Val binary_index(BinaryOp op, const Val& a, const Val& b) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/program/buffers.h"
 #include "dlc/program/program.h"
 
 namespace dlc {
@@ -145,6 +146,7 @@ class Lowering {
 Result<Program> lower_to_program(const Graph& g, const FusionOptions& options, int64_t align) {
   Program p;
   DLC_CHECK(Lowering(g, p).run(options));
+  detail::order_buffers(p);  // a view of an output that was moved behind it
   share_kernels(p);
   DLC_CHECK(plan_memory(p, align));
   DLC_CHECK(verify(p));
