@@ -13,6 +13,7 @@
 
 #include "dlc/interp/interp.h"
 #include "dlc/io/file.h"
+#include "dlc/program/alias.h"
 #include "plugins/cpu/driver.h"
 
 LLD_HAS_DRIVER(elf)
@@ -200,6 +201,7 @@ Result<std::vector<std::byte>> join(const std::vector<std::byte>& kernels, const
 
 Result<Library> make_library(Program program, const Target& target, const std::string& name,
                              const std::string& format) {
+  DLC_CHECK(alias_sets(program));
   const std::string prefix = identifier(name);
   for (Kernel& k : program.kernels) k.name = prefix + "_" + k.name;  // two models may meet in one program
   std::vector<Plan> plans;

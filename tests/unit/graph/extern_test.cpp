@@ -2,28 +2,14 @@
 #include "core/graph/extern_ops.h"
 #include "dlc/graph/graph.h"
 #include "dlc_test/catch.h"
+#include "dlc_test/graph_text.h"
 
 using namespace dlc;
+using dlc_test::elements;
+using dlc_test::floats;
+using dlc_test::parsed;
 
 namespace {
-
-Graph parsed(std::string_view body, std::string_view symbols = "") {
-  REQUIRE_OK(Graph g,
-             parse_graph("dlc.graph 1\ngraph @g " + std::string(symbols) + " {\n" + std::string(body) + "}\n"));
-  if (auto r = verify(g); !r) FAIL(to_string(r.error()));
-  return g;
-}
-
-Tensor floats(std::vector<int64_t> shape, std::vector<float> values) {
-  REQUIRE_OK(Tensor t, Tensor::from<float>(kF32, std::move(shape), values));
-  return t;
-}
-
-std::vector<double> elements(const Tensor& t) {
-  std::vector<double> v;
-  for (int64_t i = 0; i < t.elements(); ++i) v.push_back(t.get_double(i));
-  return v;
-}
 
 std::vector<std::vector<double>> results(const Graph& g, std::vector<Tensor> inputs) {
   REQUIRE_OK(auto tensors, run_graph(g, inputs));

@@ -2,16 +2,12 @@
 #include "core/graph/value_inference.h"
 
 #include "dlc_test/catch.h"
+#include "dlc_test/graph_text.h"
 
 using namespace dlc;
+using dlc_test::parsed;
 
 namespace {
-
-Graph parsed(std::string_view body, std::string_view symbols) {
-  REQUIRE_OK(Graph g,
-             parse_graph("dlc.graph 1\ngraph @g (" + std::string(symbols) + ") {\n" + std::string(body) + "}\n"));
-  return g;
-}
 
 std::string text(const std::vector<std::optional<Expr>>& elements) {
   std::string s;
@@ -42,7 +38,7 @@ TEST_CASE("shape, gather, concat, mul on symbols", "[graph][infer]") {
   %all: s64[4] = concat(%n, %s2, @rest) {axis = 0}
   out   %all
 )",
-                         "N in 1..64, S in 1..512");
+                         "(N in 1..64, S in 1..512)");
   CHECK(inferred(g, "shape") == "N S 768");
   CHECK(inferred(g, "n") == "N");
   CHECK(inferred(g, "all") == "N 2*S 12 64");
@@ -60,7 +56,7 @@ TEST_CASE("what depends on data is unknown, its neighbours are not", "[graph][in
   %all: s64[3] = concat(%i, %shape) {axis = 0}
   out   %all
 )",
-                         "N");
+                         "(N)");
   CHECK(inferred(g, "all") == "? N 4");
   ValueInference values(g);
   CHECK_FALSE(values.known(g.find("all")));
@@ -80,7 +76,7 @@ TEST_CASE("division, negation and where on symbols", "[graph][infer]") {
   %chosen: s64[1] = where(%positive, %half, %neg)
   out   %chosen
 )",
-                         "H in 1..100");
+                         "(H in 1..100)");
   CHECK(inferred(g, "half") == "2*H");
   CHECK(inferred(g, "neg") == "-2*H");
   CHECK(inferred(g, "positive") == "1");

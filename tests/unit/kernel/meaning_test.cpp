@@ -168,6 +168,18 @@ TEST_CASE("folded expressions have the values of unfolded ones") {
   CHECK(compared > 2000);
 }
 
+TEST_CASE("literals convert as elements do") {
+  for (size_t i = 0; i < std::size(Generator::kReals); ++i)
+    for (const std::string to : {"u64", "s64", "s8", "u3", "f16", "bool"})
+      for (const std::string how : {"cast(", "sat("}) {
+        if (how == "sat(" && (to == "f16" || to == "bool")) continue;
+        const std::string literal = how + "-" + Generator::kReals[i] + ":f64, " + to + ")";
+        INFO(literal);
+        CHECK(values("f64", "cast(" + literal + ", f64)") ==
+              values("f64", "cast(" + how + "-R[" + std::to_string(i) + "], " + to + "), f64)"));
+      }
+}
+
 TEST_CASE("the normal form computes the same") {
   same_after_normalising(kSoftmax, {random_tensor({5, 7}, 1)});
   same_after_normalising(

@@ -6,15 +6,9 @@
 #include "dlc/graph/graph.h"
 #include "dlc/passes/fuse.h"
 #include "dlc_test/catch.h"
+#include "dlc_test/graph_text.h"
 
 namespace dlc_test {
-
-inline dlc::Graph parsed(const std::string& body, const std::string& symbols = "") {
-  using namespace dlc;
-  REQUIRE_OK(Graph g, parse_graph("dlc.graph 1\ngraph @g " + symbols + " {\n" + body + "}\n"));
-  if (auto r = verify(g); !r) FAIL(to_string(r.error()));
-  return g;
-}
 
 inline std::vector<dlc::Tensor> run_groups(const dlc::Graph& g, const std::vector<dlc::FusionGroup>& groups,
                                            const std::vector<dlc::Tensor>& inputs,
