@@ -5,6 +5,7 @@ Prints the lines that no test reached, and the share that was; exit status 1 whe
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,23 +21,16 @@ def run(command, **kw):
 def main(argv):
     build, out = os.path.abspath(argv[1]), os.path.abspath(argv[2])
     floor = float(argv[3]) if len(argv) > 3 else 95.0
-    root = subprocess.run(['verilator', '--getenv', 'VERILATOR_ROOT'], stdout=subprocess.PIPE, text=True).stdout.strip()
     os.makedirs(out, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
         os.makedirs(f'{work}/lib')
         os.makedirs(f'{work}/data')
         os.symlink(f'{build}/lib/dlc/rtl/nx16_16x16.so', f'{work}/lib/nx16_16x16.so')
-        with open(f'{ASIC}/rtl/nx.f') as f:
-            files = [f'{ASIC}/rtl/{name}' for name in f.read().split()]
-        run(['verilator', '--cc', '-O3', '--coverage-line', '--x-assign', 'unique', '--x-initial', 'unique', '--assert',
-             '--top-module', 'nx_top', '--prefix', 'Vnx', '-Mdir', f'{work}/v', f'{ASIC}/port/probe.vlt',
-             f'{build}/simulators/asic/nx16_8x8/nx_cfg.svh', *files])
-        run(['cmake', f'-DDIR={work}/v', '-P', f'{ASIC}/join.cmake'])
-        runtime = [f'{root}/include/verilated{s}.cpp' for s in ('', '_threads', '_cov')]
-        run(['g++', '-std=c++20', '-O1', '-march=x86-64-v3', '-w', '-fPIC', '-shared', '-DVL_USER_STOP', '-DVL_USER_FATAL',
-             '-DVM_COVERAGE=1', '-DDLC_RTL_TRACE=0', f'-I{work}/v', f'-I{root}/include', f'-I{root}/include/vltstd',
-             f'-I{ASIC}/port', f'-I{build}/simulators/asic/nx16_8x8', f'{ASIC}/port/rtl_model.cpp', f'{work}/v/model.cpp',
-             *runtime, '-lpthread', '-o', f'{work}/lib/nx16_8x8.so'])
+        os.makedirs(f'{work}/config')
+        for name in ('nx_cfg.svh', 'nx_cfg.h'):
+            shutil.copy(f'{build}/simulators/asic/nx16_8x8/{name}', f'{work}/config')
+        run([f'{ASIC}/build_model.sh', f'{work}/config', f'{work}/lib/nx16_8x8.so', '--coverage'],
+            env=dict(os.environ, CXXFLAGS='-O1'))
         run([f'{build}/bin/test_cosim', '~a 3x3 layer*'],
             env=dict(os.environ, DLC_RTL_DIR=f'{work}/lib', DLC_RTL_COVERAGE=f'{work}/data'))
         data = [f'{work}/data/{name}' for name in sorted(os.listdir(f'{work}/data'))]

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Plants bugs in the RTL, one at a time, and says which the tests catch: mutants.py BUILD_DIR [NAME...]
+"""Plants bugs in the RTL, one at a time, and says which the tests catch.
 
-BUILD_DIR is a built tree. Each mutant is verilated and compiled at 8x8 into a folder of its own, and test_cosim runs against it.
-Exit status: 0 when every mutant is caught.
+    mutants.py BUILD_DIR [NAME...]            # test_cosim against each; first against the RTL as it is, which must pass
+    mutants.py BUILD_DIR --make NAME OUT.so   # only the model, with waveforms
+
+BUILD_DIR is a built tree. Each mutant is verilated and compiled at 8x8. Exit status: 0 when every mutant is caught.
 """
 import os
 import shutil
@@ -52,47 +54,53 @@ def run(command, **kw):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kw)
 
 
+def make(name, build, work, out, *options):
+    """The 8x8 model with this bug in it; without a name the model as it is."""
+    shutil.rmtree(f'{work}/rtl', ignore_errors=True)
+    shutil.copytree(f'{ASIC}/rtl', f'{work}/rtl')
+    if name:
+        file, old, new = MUTANTS[name]
+        with open(f'{work}/rtl/{file}') as f:
+            text = f.read()
+        if old not in text:
+            raise SystemExit(f'{name}: {file} has changed, the text to mutate is not there')
+        with open(f'{work}/rtl/{file}', 'w') as f:
+            f.write(text.replace(old, new))
+    os.makedirs(f'{work}/config', exist_ok=True)
+    for header in ('nx_cfg.svh', 'nx_cfg.h'):
+        shutil.copy(f'{build}/simulators/asic/nx16_8x8/{header}', f'{work}/config')
+    made = run([f'{ASIC}/build_model.sh', f'{work}/config', out, *options],
+               env=dict(os.environ, RTL=f'{work}/rtl', CXXFLAGS='-O1'))
+    if made.returncode != 0:
+        raise SystemExit(f'{name}: does not build\n{made.stdout}')
+
+
+def passes(build, lib):
+    env = dict(os.environ, DLC_RTL_DIR=lib)
+    try:
+        return run([f'{build}/bin/test_cosim', '~a 3x3 layer*', '--abort'], env=env, timeout=900).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
 def main(argv):
     build = os.path.abspath(argv[1])
-    names = argv[2:] or list(MUTANTS)
-    root = run(['verilator', '--getenv', 'VERILATOR_ROOT']).stdout.strip()
-    flags = ['-std=c++20', '-O1', '-march=x86-64-v3', '-w', '-fPIC', '-DVL_USER_STOP', '-DVL_USER_FATAL',
-             '-DDLC_RTL_TRACE=0', f'-I{root}/include', f'-I{root}/include/vltstd', f'-I{ASIC}/port',
-             f'-I{build}/simulators/asic/nx16_8x8']
-    survivors = []
     with tempfile.TemporaryDirectory() as work:
-        runtime = []
-        for name in ('verilated', 'verilated_threads'):
-            runtime.append(f'{work}/{name}.o')
-            run(['g++', *flags, '-c', f'{root}/include/{name}.cpp', '-o', runtime[-1]], check=True)
-        os.mkdir(f'{work}/lib')
-        os.symlink(f'{build}/lib/dlc/rtl/nx16_16x16.so', f'{work}/lib/nx16_16x16.so')
-        for name in names:
-            file, old, new = MUTANTS[name]
-            shutil.rmtree(f'{work}/v', ignore_errors=True)
-            shutil.copytree(f'{ASIC}/rtl', f'{work}/v')
-            with open(f'{work}/v/{file}') as f:
-                text = f.read()
-            if old not in text:
-                raise SystemExit(f'{name}: {file} has changed, the text to mutate is not there')
-            with open(f'{work}/v/{file}', 'w') as f:
-                f.write(text.replace(old, new))
-            with open(f'{work}/v/nx.f') as f:
-                files = f.read().split()
-            made = run(['verilator', '--cc', '-O3', '--x-assign', 'unique', '--x-initial', 'unique', '--assert', '-Wno-fatal',
-                        '--top-module', 'nx_top', '--prefix', 'Vnx', '-Mdir', '.', f'{os.path.abspath(ASIC)}/port/probe.vlt',
-                        f'{build}/simulators/asic/nx16_8x8/nx_cfg.svh', *files], cwd=f'{work}/v')
-            run(['cmake', f'-DDIR={work}/v', '-P', f'{ASIC}/join.cmake'])
-            made = run(['g++', *flags, f'-I{work}/v', '-shared', f'{ASIC}/port/rtl_model.cpp', f'{work}/v/model.cpp', *runtime,
-                        '-lpthread', '-o', f'{work}/lib/nx16_8x8.so'])
-            if made.returncode != 0:
-                raise SystemExit(f'{name}: does not build\n{made.stdout}')
-            env = dict(os.environ, DLC_RTL_DIR=f'{work}/lib')
-            try:
-                test = run([f'{build}/bin/test_cosim', '~a 3x3 layer*', '--abort'], env=env, timeout=900)
-                caught = test.returncode != 0
-            except subprocess.TimeoutExpired:
-                caught = True
+        if argv[2:3] == ['--make']:
+            make(argv[3], build, work, os.path.abspath(argv[4]), '--trace')
+            return 0
+        names = argv[2:] or list(MUTANTS)
+        lib = f'{work}/lib'
+        os.mkdir(lib)
+        os.symlink(f'{build}/lib/dlc/rtl/nx16_16x16.so', f'{lib}/nx16_16x16.so')
+        survivors = []
+        for name in [None, *names]:
+            make(name, build, work, f'{lib}/nx16_8x8.so')
+            if name is None:
+                if not passes(build, lib):
+                    raise SystemExit('the tests fail without any mutant')
+                continue
+            caught = not passes(build, lib)
             print(f'{"caught  " if caught else "SURVIVED"}  {name}', flush=True)
             if not caught:
                 survivors.append(name)
