@@ -184,6 +184,8 @@ void read_variants(ReadContext& cx, MapReader& m, HwInsn& insn) {
   }
 }
 
+}  // namespace
+
 HwNames field_names(const ReadContext& cx, const HwInsn& insn) {
   HwNames names = cx.param_names();
   names.value = [&insn, base = names.value](std::string_view name) {
@@ -202,6 +204,8 @@ HwNames field_names(const ReadContext& cx, const HwInsn& insn) {
   };
   return names;
 }
+
+namespace {
 
 void read_insn(ReadContext& cx, const yaml::Entry& entry, const HwField* opcode_field) {
   HwInsn insn;

@@ -1,4 +1,4 @@
-// Sections of machines whose code comes from a skeleton emitter: scopes, memories, links, units; and ops, cost, rtl,
+// Sections of machines whose code comes from a skeleton emitter: scopes, memories, links, units; and ops, rtl,
 // sim.
 #include "core/hw/quantity.h"
 #include "core/hw/reader.h"
@@ -228,29 +228,6 @@ void read_ops(ReadContext& cx, const yaml::Node& n) {
       cx.error(r.loc, "an entry of 'ops' that places on the host or refuses must say 'why'");
     cx.hw.ops.push_back(std::move(r));
   }
-}
-
-void read_cost(ReadContext& cx, const yaml::Node& n) {
-  HwCost& c = cx.hw.cost;
-  MapReader m(cx, n, "'cost'");
-  c.calibration = m.text("calibration");
-  if (const auto* b = m.find("error_budget")) {
-    MapReader bm(cx, *b, "'error_budget'");
-    for (const std::string_view k : {"median", "p95"})
-      if (const auto* v = bm.find(k)) c.error_budget[std::string(k)] = cx.take(parse_fraction(cx.text(*v), v->loc()));
-    bm.done();
-  }
-  if (const auto* p = m.find("parallel")) {
-    MapReader pm(cx, *p, "'parallel'");
-    c.fork_join = maybe_time(cx, pm, "fork_join");
-    c.numa_domains = pm.maybe_integer("numa_domains", 1, 1024);
-    pm.done();
-  }
-  if (const auto* l = m.find("launch")) {
-    MapReader lm(cx, *l, "'launch'");
-    for (const auto& e : lm.entries()) c.launch[e.key] = *maybe_time(cx, lm, e.key);
-  }
-  m.done();
 }
 
 void read_rtl(ReadContext& cx, const yaml::Node& n) {

@@ -109,6 +109,9 @@ void check_references(ReadContext& cx);  // between sections, after all are read
 // The fields, loops and texts of instructions become kernels, once state and defs are known.
 void build_forms(ReadContext& cx);
 
+// What expressions of an instruction may name: its fields, their enumerators, params.
+HwNames field_names(const ReadContext& cx, const HwInsn& insn);
+
 // `like: sibling` inside the entries of a map section.
 yaml::Ptr resolve_siblings(ReadContext& cx, const yaml::Node& n, int depth = 0);
 

@@ -139,13 +139,9 @@ class Compiler {
       DLC_TRY(const ProgramCheck check, check_program(hw_, out_.program));
       if (!check.ok()) return fail({}, "the program is not right: " + report(hw_, out_.program, check));
     }
-    const auto retired = map::retire_times(hw_, out_.program);
-    int64_t before = 0, last = 0;
-    for (AcceleratorLayer& l : out_.layers) {
-      for (int64_t i = l.first; i < l.end; ++i) last = std::max(last, retired[static_cast<size_t>(i)]);
-      l.predicted_cycles = last - before;
-      before = last;
-    }
+    const auto times = predict_times(hw_, out_.program);
+    const auto cycles = layer_cycles(hw_, out_, times, times.empty() ? 0 : times.back().retire);
+    for (size_t l = 0; l < cycles.size(); ++l) out_.layers[l].predicted_cycles = cycles[l];
     return {};
   }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 
 namespace dlc::map {
@@ -107,42 +106,6 @@ class Synchroniser {
 
 Result<> synchronise(const HwDescription& hw, const Footprints& footprints, std::vector<Instruction>& program) {
   return Synchroniser(hw, footprints, program).run();
-}
-
-std::vector<int64_t> retire_times(const HwDescription& hw, std::span<const Instruction> program) {
-  std::vector<int64_t> retired(program.size(), 0);
-  std::vector<std::deque<int64_t>> inside(hw.queues.size());  // retire times of what is in each queue
-  std::vector<int64_t> free(hw.queues.size(), 0);
-  std::map<int, std::deque<int64_t>> tokens;
-  int64_t fetched = 0;
-  for (size_t i = 0; i < program.size(); ++i) {
-    const HwInsn& insn = hw.isa.insns[static_cast<size_t>(program[i].insn)];
-    const auto q = static_cast<size_t>(insn.queue);
-    ++fetched;
-    if (static_cast<int64_t>(inside[q].size()) >= hw.queues[q].depth) {
-      fetched = std::max(fetched, inside[q].front());
-      inside[q].pop_front();
-    }
-    int64_t start = std::max(fetched, free[q]);
-    std::map<std::string, int64_t, std::less<>> fields;
-    for (size_t f = 0; f < insn.fields.size(); ++f) fields.emplace(insn.fields[f].name, program[i].fields[f]);
-    const auto bits = [&](const std::string& name) {
-      const auto it = fields.find(name);
-      return it == fields.end() ? uint64_t{0} : static_cast<uint64_t>(it->second);
-    };
-    const uint64_t waits = hw.sync ? bits(hw.sync->wait_field) : 0, signals = hw.sync ? bits(hw.sync->signal_field) : 0;
-    for (int s = 0; s < 64; ++s) {
-      if (!(waits >> s & 1) || tokens[s].empty()) continue;
-      start = std::max(start, tokens[s].front());
-      tokens[s].pop_front();
-    }
-    const int64_t cycles = insn.cycles ? evaluate(*insn.cycles, fields).value_or(1) : 1;
-    free[q] = retired[i] = start + cycles;
-    inside[q].push_back(retired[i]);
-    for (int s = 0; s < 64; ++s)
-      if (signals >> s & 1) tokens[s].push_back(retired[i]);
-  }
-  return retired;
 }
 
 }  // namespace dlc::map

@@ -2,7 +2,6 @@
 // and signals that keep them right on queues that run side by side.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "dlc/hw/encode.h"
@@ -13,8 +12,5 @@ namespace dlc::map {
 // One semaphore for each pair of queues that depend on each other, given by the one and taken by the other, so that its
 // k-th wait meets its k-th signal. An order that follows from others costs nothing.
 Result<> synchronise(const HwDescription& hw, const Footprints& footprints, std::vector<Instruction>& program);
-
-// When each instruction retires, from `cycles` of its text, the queues' depths and the semaphores.
-std::vector<int64_t> retire_times(const HwDescription& hw, std::span<const Instruction> program);
 
 }  // namespace dlc::map

@@ -6,8 +6,6 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "dlc/kernel/access.h"
-
 namespace dlc::asic {
 
 namespace {
@@ -18,41 +16,24 @@ constexpr uint32_t kWatchdog = 1'000'000;
 
 uint64_t round_up(uint64_t n) { return (n + kPage - 1) / kPage * kPage; }
 
-// Retire times per instruction, passed on to whoever else wants them.
+// The times of every instruction, passed on to whoever else wants them.
 class Recorder : public PortObserver {
  public:
-  Recorder(size_t instructions, PortObserver* next) : retired(instructions, 0), next_(next) {}
+  Recorder(size_t instructions, PortObserver* next) : times(instructions), next_(next) {}
   void on_write(const PortWrite& w) override {
     if (next_) next_->on_write(w);
   }
   void on_retire(const PortRetire& r) override {
-    if (r.index < retired.size()) retired[r.index] = r.cycle;
+    if (r.index < times.size()) times[r.index] = {static_cast<int64_t>(r.start), static_cast<int64_t>(r.cycle)};
     if (next_) next_->on_retire(r);
   }
-  std::vector<uint64_t> retired;
+  std::vector<InstructionTime> times;
 
  private:
   PortObserver* next_;
 };
 
 }  // namespace
-
-int64_t macs_per_cycle(const HwDescription& hw) {
-  int64_t best = 1;
-  for (const HwInsn& insn : hw.isa.insns)
-    for (const HwForm& f : insn.forms)
-      for (const Stmt& s : f.kernel.body)
-        walk(s.value, [&](const ValNode& n) {
-          if (n.kind != ValKind::reduce || n.args[0]->kind != ValKind::binary ||
-              n.args[0]->binary_op() != BinaryOp::mul)
-            return;
-          int64_t lanes = 1;
-          for (const auto* loops : {&s.loops, &n.loops})
-            for (const Loop& l : *loops) lanes *= l.extent.constant().value_or(1);
-          best = std::max(best, lanes);
-        });
-  return best;
-}
 
 std::vector<uint64_t> segment_bases(const HwDescription& hw, const AcceleratorImage& image, size_t code_bytes,
                                     uint64_t* end) {
@@ -190,18 +171,18 @@ Result<std::vector<Tensor>> Driver::run(std::span<const Tensor> inputs, PortObse
   DLC_CHECK(write("STAT", bit("STAT", "done")));
   counts_.timed = port_->now() != begin;
   counts_.cycles = static_cast<int64_t>(port_->now() - begin);
-  const double array = static_cast<double>(macs_per_cycle(*loaded_->hw));
+  const auto array = static_cast<double>(array_of(*loaded_->hw).macs_per_cycle);
+  for (InstructionTime& t : recorder.times)
+    t = {t.start - static_cast<int64_t>(begin), t.retire - static_cast<int64_t>(begin)};
+  const auto cycles = layer_cycles(*loaded_->hw, image, recorder.times, counts_.cycles);
   int64_t macs = 0;
-  uint64_t before = begin;
-  for (const AcceleratorLayer& l : image.layers) {
-    uint64_t last = before;
-    for (int64_t i = l.first; i < l.end; ++i) last = std::max(last, recorder.retired[static_cast<size_t>(i)]);
-    LayerCount c{l.name, l.macs, l.predicted_cycles, static_cast<int64_t>(last - before), 0};
+  for (size_t l = 0; l < image.layers.size(); ++l) {
+    const AcceleratorLayer& layer = image.layers[l];
+    LayerCount c{layer.name, layer.macs, layer.predicted_cycles, counts_.timed ? cycles[l] : 0, 0};
     if (c.measured_cycles > 0)
-      c.mac_utilization = static_cast<double>(l.macs) / (static_cast<double>(c.measured_cycles) * array);
+      c.mac_utilization = static_cast<double>(c.macs) / (static_cast<double>(c.measured_cycles) * array);
     counts_.layers.push_back(std::move(c));
-    before = last;
-    macs += l.macs;
+    macs += layer.macs;
   }
   if (counts_.timed)
     counts_.mac_utilization = static_cast<double>(macs) / (static_cast<double>(counts_.cycles) * array);

@@ -15,7 +15,7 @@ namespace dlc::asic {
 struct LayerCount {
   std::string name;
   int64_t macs = 0, predicted_cycles = 0;
-  int64_t measured_cycles = 0;  // last retire of the layer minus that of the one before
+  int64_t measured_cycles = 0;  // layer_cycles()
   double mac_utilization = 0;
 };
 
@@ -55,8 +55,5 @@ class Driver {
   std::vector<uint64_t> bases_;
   RunCounts counts_;
 };
-
-// MACs that the widest instruction can do in a cycle: the product of the constant loops of a contraction's text.
-int64_t macs_per_cycle(const HwDescription& hw);
 
 }  // namespace dlc::asic

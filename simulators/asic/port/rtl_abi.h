@@ -1,4 +1,4 @@
-/* What a library with one verilated model exports: `dlc_rtl_v1()`. C, so that the library can be loaded by any build.
+/* What a library with one verilated model exports: `dlc_rtl_v2()`. C, so that the library can be loaded by any build.
  */
 #ifndef DLC_RTL_ABI_H
 #define DLC_RTL_ABI_H
@@ -27,6 +27,7 @@ typedef struct dlc_rtl_event {
   uint32_t index;
   uint32_t bytes;
   uint64_t address;
+  uint64_t start; /* of a retire: the cycle in which the engine took the instruction */
   uint64_t cycle;
   const char* memory;
   const uint8_t* data;
@@ -53,7 +54,7 @@ typedef struct dlc_rtl_table {
   int (*trace)(dlc_rtl*, const char* path, uint64_t begin, uint64_t end);
 } dlc_rtl_table;
 
-const dlc_rtl_table* dlc_rtl_v1(void);
+const dlc_rtl_table* dlc_rtl_v2(void);
 
 #ifdef __cplusplus
 }

@@ -53,7 +53,7 @@ class Device final : public RtlPort {
     PortObserver* observer = static_cast<Device*>(self)->observer_;
     const int queue = static_cast<int>(e->queue);
     if (e->retire != 0)
-      observer->on_retire({queue, e->index, e->cycle});
+      observer->on_retire({queue, e->index, e->start, e->cycle});
     else
       observer->on_write({queue, e->memory, e->address, std::as_bytes(std::span(e->data, e->bytes)), e->cycle});
   }
@@ -74,8 +74,8 @@ Result<std::unique_ptr<RtlPort>> RtlPort::open(const std::string& library, const
     return fail({.file = library}, std::string("cannot load the RTL model: ") + (why != nullptr ? why : "unknown"),
                 "build the model of this configuration");
   }
-  const auto entry = reinterpret_cast<const dlc_rtl_table* (*)()>(dlsym(handle, "dlc_rtl_v1"));
-  if (entry == nullptr) return fail({.file = library}, "not an RTL model: it has no dlc_rtl_v1");
+  const auto entry = reinterpret_cast<const dlc_rtl_table* (*)()>(dlsym(handle, "dlc_rtl_v2"));
+  if (entry == nullptr) return fail({.file = library}, "not an RTL model: it has no dlc_rtl_v2");
   const dlc_rtl_table* table = entry();
   if (table->size != sizeof(dlc_rtl_table))
     return fail({.file = library}, "the RTL model was built for another version of dlc", "build it again");

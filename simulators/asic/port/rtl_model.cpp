@@ -42,6 +42,7 @@ struct dlc_rtl {
   std::string refused;  // of the last call that asked for what is not there
   void (*event)(void*, const dlc_rtl_event*) = nullptr;
   void* event_context = nullptr;
+  std::deque<uint64_t> started[4];  // per queue: when what is in flight started
 #if DLC_RTL_TRACE
   std::unique_ptr<VerilatedFstC> trace;
   std::string trace_path;
@@ -59,6 +60,10 @@ struct dlc_rtl {
   }
   ~dlc_rtl() {
     enter();
+#if DLC_RTL_TRACE
+    if (trace) trace->close();  // it looks into the model
+    trace.reset();
+#endif
     top->final();
 #if VM_COVERAGE
     if (const char* folder = std::getenv("DLC_RTL_COVERAGE")) {  // one file for each device that lived
@@ -113,7 +118,7 @@ struct dlc_rtl {
   }
 
   void write(int queue, const char* name, uint64_t address, const void* data, uint32_t bytes) {
-    const dlc_rtl_event e{0,    static_cast<uint32_t>(queue),     0, bytes, address, cycle,
+    const dlc_rtl_event e{0,    static_cast<uint32_t>(queue),     0, bytes, address, 0, cycle,
                           name, static_cast<const uint8_t*>(data)};
     event(event_context, &e);
   }
@@ -133,13 +138,17 @@ struct dlc_rtl {
     if (r.nx_top__DOT__core__DOT__v_wr && r.nx_top__DOT__core__DOT__v_step)
       write(nx_cfg::Q_VEC, r.nx_top__DOT__core__DOT__v_wr_in ? "in" : "out", r.nx_top__DOT__core__DOT__v_wa,
             &r.nx_top__DOT__core__DOT__v_wd, nx_cfg::C);
-    for (uint32_t q = 0; q < 4; ++q)
+    for (uint32_t q = 0; q < 4; ++q) {
+      if ((r.nx_top__DOT__core__DOT__go >> q) & 1) started[q].push_back(cycle);
       if ((r.nx_top__DOT__core__DOT__retired >> q) & 1) {
         uint32_t index[4];
         std::memcpy(index, &r.nx_top__DOT__core__DOT__retire_index, sizeof index);
-        const dlc_rtl_event e{1, q, index[q], 0, 0, cycle, nullptr, nullptr};
+        const uint64_t start = started[q].empty() ? cycle : started[q].front();
+        if (!started[q].empty()) started[q].pop_front();
+        const dlc_rtl_event e{1, q, index[q], 0, 0, start, cycle, nullptr, nullptr};
         event(event_context, &e);
       }
+    }
   }
 
   void dump([[maybe_unused]] uint64_t time) {
@@ -220,12 +229,13 @@ int trace(dlc_rtl* d, [[maybe_unused]] const char* path, [[maybe_unused]] uint64
 #endif
 }
 void observe(dlc_rtl* d, void (*event)(void*, const dlc_rtl_event*), void* context) {
+  for (auto& q : d->started) q.clear();
   d->event = event;
   d->event_context = context;
 }
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const dlc_rtl_table* dlc_rtl_v1(void) {
+extern "C" __attribute__((visibility("default"))) const dlc_rtl_table* dlc_rtl_v2(void) {
   static const dlc_rtl_table table = {
       sizeof(dlc_rtl_table),
       nx_cfg::ARCH_HASH,

@@ -221,7 +221,27 @@ struct HwOpRule {
   Loc loc;
 };
 
+// What happens to an instruction between memory and its engine, in cycles.
+struct HwIssueCost {
+  int64_t fetch = 0;      // from asking for an instruction to its dispatch
+  int64_t beats = 1;      // at least so many between two of them
+  int64_t ahead = 8;      // instructions asked for and not dispatched, at most
+  int64_t look = 0;       // from the head of a queue to the start
+  int64_t in_flight = 1;  // started and not retired, per queue, at most
+};
+
+// An instruction that goes over the bus: a request stage asks for bursts, `gap` cycles apart and at most `open` at
+// once; a data stage moves words, one a cycle, those of a burst from `first` cycles after its request on; the last is
+// followed by `answer` cycles.
+struct HwTransferCost {
+  int insn = -1;
+  Expr bursts, words;  // of fields
+  int64_t gap = 1, open = 1, first = 0, answer = 0;
+};
+
 struct HwCost {
+  HwIssueCost issue;
+  std::vector<HwTransferCost> transfers;
   std::string calibration;
   std::map<std::string, double> error_budget;
   std::optional<HwTime> fork_join;

@@ -32,6 +32,7 @@ struct PortWrite {
 struct PortRetire {
   int queue = 0;
   uint32_t index = 0;  // of the instruction in its program
+  uint64_t start = 0;  // the cycle in which its engine took it
   uint64_t cycle = 0;
 };
 

@@ -18,6 +18,7 @@
 
 #include "dlc/hw/description.h"
 #include "dlc/hw/encode.h"
+#include "dlc/hw/timing.h"
 #include "dlc/program/program.h"
 
 namespace dlc {
@@ -53,6 +54,19 @@ struct AcceleratorImage {
   // Index of the layer of an instruction; -1: none.
   int layer_of(int64_t instruction) const;
 };
+
+// The queue whose instructions multiply and add most in a cycle, and how much that is.
+struct HwArray {
+  int queue = -1;
+  int64_t macs_per_cycle = 1;
+};
+HwArray array_of(const HwDescription& hw);
+
+// How the cycles of a run are shared among its layers, predicted or measured. A layer's time begins when all before it
+// have retired, or when the array starts on it or on one behind it, if that is earlier; it ends where the next one's
+// begins. So the layers sum to `total`, and what the array does for a layer lies in that layer's time.
+std::vector<int64_t> layer_cycles(const HwDescription& hw, const AcceleratorImage& image,
+                                  std::span<const InstructionTime> times, int64_t total);
 
 struct AcceleratorOptions {
   bool prove = true;  // check_program
