@@ -2,13 +2,9 @@
 // them. All it knows of the machine comes from the hardware description (dlc/map/compile.h).
 #include <fmt/format.h>
 
-#include <filesystem>
-
-#include "dlc/io/file.h"
 #include "dlc/map/compile.h"
 #include "dlc/plugin/backend.h"
-#include "plugins/asic/runtime/cosim.h"
-#include "plugins/asic/runtime/devices.h"
+#include "plugins/asic/runtime/bundle.h"
 
 namespace dlc::asic {
 
@@ -24,41 +20,6 @@ class AsicExecutable : public Executable {
   Driver driver_;
 };
 
-// Runs the RTL and the functional simulator; its results are the RTL's.
-class CosimExecutable : public Executable {
- public:
-  CosimExecutable(std::shared_ptr<const Loaded> loaded, Driver driver, std::string bundle, std::vector<std::byte> bytes)
-      : loaded_(std::move(loaded)), driver_(std::move(driver)), bundle_(std::move(bundle)), bytes_(std::move(bytes)) {}
-
-  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override {
-    DLC_TRY(report_, cosimulate(*loaded_, driver_, inputs));
-    if (!report_.bit_exact && !bundle_.empty()) DLC_CHECK(write_bundle(inputs));
-    return report_.outputs;
-  }
-  std::string counters() override { return to_json(report_); }
-
- private:
-  // What replays the difference: the executable, the inputs as raw bytes, the program as text, the report.
-  Result<> write_bundle(std::span<const Tensor> inputs) const {
-    std::error_code error;
-    std::filesystem::create_directories(bundle_, error);
-    if (error) return fail({bundle_, 0, 0, {}}, "cannot make the folder: " + error.message());
-    DLC_CHECK(write_file(bundle_ + "/executable.bin", bytes_));
-    DLC_CHECK(write_file(bundle_ + "/report.json", to_json(report_)));
-    DLC_CHECK(write_file(bundle_ + "/program.txt", disassemble(*loaded_->hw, loaded_->image.program)));
-    for (size_t i = 0; i < inputs.size(); ++i)
-      DLC_CHECK(
-          write_file(fmt::format("{}/input{}.bin", bundle_, i), std::span(inputs[i].bytes(), inputs[i].byte_size())));
-    return {};
-  }
-
-  std::shared_ptr<const Loaded> loaded_;
-  Driver driver_;
-  std::string bundle_;
-  std::vector<std::byte> bytes_;
-  CosimReport report_;
-};
-
 class AsicDevice : public Device {
  public:
   explicit AsicDevice(DeviceUri uri) : uri_(std::move(uri)) {}
@@ -67,13 +28,9 @@ class AsicDevice : public Device {
                                            std::vector<std::pair<std::string, Tensor>>) override {
     DLC_TRY(Loaded loaded, read_container(executable));
     auto shared = std::make_shared<const Loaded>(std::move(loaded));
-    uint64_t end = 0;
-    segment_bases(*shared->hw, shared->image, shared->words.size() * 4, &end);
-    DLC_TRY(auto port, open_port(uri_, *shared->hw, end));
+    if (uri_.cosim) return make_cosim(uri_, shared, executable);
+    DLC_TRY(auto port, open_port(uri_, *shared));
     DLC_TRY(Driver driver, Driver::make(shared, std::move(port)));
-    if (uri_.cosim)
-      return std::make_unique<CosimExecutable>(shared, std::move(driver), uri_.bundle,
-                                               std::vector<std::byte>(executable.begin(), executable.end()));
     return std::make_unique<AsicExecutable>(std::move(driver));
   }
 

@@ -1,4 +1,5 @@
 // Speed of the simulation and use of the array on a layer that fills it: the reason for the style of the RTL.
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 
@@ -40,18 +41,23 @@ TEST_CASE("a 3x3 layer of 64 channels in and out keeps the array busy") {
   const std::vector<Instruction> program = b.assemble(text + "end");
   const auto words = encode_program(b.hw(), program);
   REQUIRE(words.has_value());
-  b.start(*words);
-  const uint64_t begin = b.port().now();
-  const double t0 = thread_seconds();
-  REQUIRE(b.port().wait_irq(10'000'000).has_value());
-  const double seconds = thread_seconds() - t0;
-  const double cycles = static_cast<double>(b.port().now() - begin);
-  REQUIRE(b.read_csr("STAT") == 2);
+  // the best of a few runs: what the simulation can do, not what else the machine's caches are busy with
+  double cycles = 0, speed = 0;
+  for (int run = 0; run < 4; ++run) {
+    b.start(*words);
+    const uint64_t begin = b.port().now();
+    const double t0 = thread_seconds();
+    REQUIRE(b.port().wait_irq(10'000'000).has_value());
+    cycles = static_cast<double>(b.port().now() - begin);
+    speed = std::max(speed, cycles / (thread_seconds() - t0));
+    REQUIRE(b.read_csr("STAT") == 2);
+    b.write_csr("STAT", 2);
+  }
   const double utilisation = 196.0 * 36 * 4 * rounds / cycles;
-  std::printf("nx16 16x16: %.0f cycles, %.2f Mcycles/s, MAC utilisation %.1f %%\n", cycles, cycles / seconds / 1e6,
+  std::printf("nx16 16x16: %.0f cycles, %.2f Mcycles/s, MAC utilisation %.1f %%\n", cycles, speed / 1e6,
               100 * utilisation);
   CHECK(utilisation > 0.97);
-  CHECK(cycles / seconds > 1e6);
+  CHECK(speed >= 2e6);
 }
 
 }  // namespace dlc::cosim

@@ -22,7 +22,7 @@ CosimReport cosim(const TestMachine& m, const Graph& g, const std::vector<Tensor
   const AcceleratorImage image = need(compile_for(*m.hw, program));
   auto loaded = std::make_shared<const Loaded>(need(read_container(need(write_container(*m.hw, m.text, image)))));
   DeviceUri uri = need(parse_device_uri("asic:rtl?jitter=24&backpressure=10&seed=" + std::to_string(seed)));
-  Driver rtl = need(Driver::make(loaded, need(open_port(uri, *loaded->hw, uint64_t{1} << 26))));
+  Driver rtl = need(Driver::make(loaded, need(open_port(uri, *loaded))));
   CosimReport report = need(cosimulate(*loaded, rtl, inputs));
   INFO(to_json(report));
   CHECK(report.bit_exact);
@@ -33,17 +33,17 @@ CosimReport cosim(const TestMachine& m, const Graph& g, const std::vector<Tensor
   return report;
 }
 
-// The part of a network that the device runs, on seeded inputs.
-void check_network(const std::string& path, int size) {
+// The part of a network that the device runs, with seeded inputs.
+template <class F>
+void on_device(const std::string& path, const TestMachine& m, const F& check) {
   REQUIRE(kFound);
-  const auto& m = machine(size);
   Graph g = need(with_smallest_shapes(need(import_onnx(path))));
   need(commit_numerics(g, m.recipes));
   const Partitioning parts = need(partition(g, *m.hw, "asic"));
-  int on_device = 0;
+  int parts_on_device = 0;
   for (const Partition& p : parts.partitions) {
     if (p.device == "host") continue;
-    ++on_device;
+    ++parts_on_device;
     std::mt19937_64 random(7);
     std::vector<Tensor> inputs;
     for (const ValueId v : p.graph.inputs) {
@@ -53,17 +53,46 @@ void check_network(const std::string& path, int size) {
       for (int64_t i = 0; i < x.elements(); ++i) x.set_int(i, static_cast<int64_t>(random() % 256) - 128);
       inputs.push_back(std::move(x));
     }
-    const CosimReport r = cosim(m, p.graph, inputs, 3);
+    check(p.graph, inputs);
+  }
+  CHECK(parts_on_device == 1);
+}
+
+void check_network(const std::string& path, int size) {
+  const auto& m = machine(size);
+  on_device(path, m, [&](const Graph& g, const std::vector<Tensor>& inputs) {
+    const CosimReport r = cosim(m, g, inputs, 3);
     CHECK(r.writes > 1000);
     int64_t sum = 0;
     for (const LayerCount& l : r.counts.layers) {
+      INFO(l.name);
       CHECK(l.predicted_cycles > 0);
       CHECK(l.measured_cycles > 0);
+      CHECK(l.mac_utilization <= 1);
       sum += l.measured_cycles;
     }
-    CHECK(sum <= r.counts.cycles);
-  }
-  CHECK(on_device == 1);
+    CHECK(sum == r.counts.cycles);
+  });
+}
+
+// Predicted cycles of each layer beside those of the RTL on the memory that the description states.
+void check_prediction(const std::string& path, int size) {
+  const auto& m = machine(size);
+  on_device(path, m, [&](const Graph& g, const std::vector<Tensor>& inputs) {
+    const AcceleratorImage image = need(compile_for(*m.hw, need(lower_to_program(g))));
+    auto loaded = std::make_shared<const Loaded>(need(read_container(need(write_container(*m.hw, m.text, image)))));
+    Driver rtl = need(Driver::make(loaded, need(open_port(need(parse_device_uri("asic:rtl")), *loaded))));
+    need(rtl.run(inputs));
+    std::vector<double> errors;
+    for (const LayerCount& l : rtl.counts().layers) {
+      const auto measured = static_cast<double>(l.measured_cycles);
+      errors.push_back(std::abs(static_cast<double>(l.predicted_cycles) - measured) / std::max(measured, 1.0));
+    }
+    std::ranges::sort(errors);
+    INFO(path << " at " << size << ": " << to_json(rtl.counts()));
+    CHECK(errors[errors.size() / 2] <= m.hw->cost.error_budget.at("median"));
+    CHECK(errors.back() <= m.hw->cost.error_budget.at("p95"));
+  });
 }
 
 }  // namespace
@@ -86,6 +115,11 @@ TEST_CASE("the project's fashion network on the RTL") {
     check_network(std::string(DLC_SOURCE_DIR) + "/tests/models/fashion_mnist/fashion_int8.onnx", size);
 }
 
+TEST_CASE("predicted cycles of the fashion network are within the description's budget") {
+  for (const int size : {8, 16})
+    check_prediction(std::string(DLC_SOURCE_DIR) + "/tests/models/fashion_mnist/fashion_int8.onnx", size);
+}
+
 TEST_CASE("networks of other people on the RTL") {
   const std::string folder = std::string(DLC_SOURCE_DIR) + "/../shared/models/real/mlperf_onnx/";
   if (!std::filesystem::exists(folder)) {
@@ -95,6 +129,7 @@ TEST_CASE("networks of other people on the RTL") {
   for (const char* name : {"resnet8", "kws", "vww", "ad"}) {
     INFO(name);
     check_network(folder + name + "_qdq.onnx", 16);
+    check_prediction(folder + name + "_qdq.onnx", 16);
   }
 }
 
@@ -109,11 +144,29 @@ TEST_CASE("a changed byte of the weights is found and named") {
   auto good = std::make_shared<Loaded>(need(read_container(need(write_container(*m.hw, m.text, image)))));
   auto bad = std::make_shared<Loaded>(*good);
   bad->image.weights[0] ^= std::byte{1};
-  Driver rtl = need(Driver::make(bad, need(open_port(need(parse_device_uri("asic:rtl")), *m.hw, uint64_t{1} << 26))));
+  Driver rtl = need(Driver::make(bad, need(open_port(need(parse_device_uri("asic:rtl")), *bad))));
   const CosimReport r = need(cosimulate(*good, rtl, b.inputs()));
   CHECK_FALSE(r.bit_exact);
   REQUIRE(r.first.has_value());
   CHECK(r.first->queue == "ld");
   CHECK(r.first->layer.starts_with("int_conv"));
   CHECK(r.first->rtl != r.first->simulator);
+}
+
+TEST_CASE("an RTL that stops is reported with what it wrote until then") {
+  REQUIRE(kFound);
+  const auto& m = machine(8);
+  LayerBuilder b(m, 3);
+  const ValueId x = b.input({1, 9, 6, 6});
+  const Graph g = b.finish({b.conv(x, 9, 3, 1, 1)});
+  const AcceleratorImage image = need(compile_for(*m.hw, need(lower_to_program(g))));
+  auto loaded = std::make_shared<const Loaded>(need(read_container(need(write_container(*m.hw, m.text, image)))));
+  DeviceUri uri = need(parse_device_uri("asic:rtl"));
+  uri.options.error_begin = 4096;  // everything behind the program's page answers with an error
+  uri.options.error_end = uint64_t{1} << 26;
+  Driver rtl = need(Driver::make(loaded, need(open_port(uri, *loaded))));
+  const CosimReport r = need(cosimulate(*loaded, rtl, b.inputs()));
+  CHECK_FALSE(r.bit_exact);
+  CHECK(r.stopped.find("the device reports axi in queue ld") != std::string::npos);
+  CHECK(r.outputs.size() == 1);  // the simulator's
 }

@@ -76,6 +76,21 @@ foreach(format so o a)
   endif()
 endforeach()
 
+# The accelerator from what was installed alone: description, recipes, models of its RTL; and one more model, built here.
+set(int8 "${SOURCE}/../models/fashion_mnist/fashion_int8.onnx")
+must_succeed("compile for asic" "${dlc}" --hw=asic.yaml,R=8 --dim N=1 "${int8}" -o "${WORK}/asic.dlca")
+foreach(device asic:func asic:rtl)
+  must_succeed("run on ${device}" "${dlc}" bench "${WORK}/asic.dlca" --device ${device} --runs 1 --warmup 0)
+endforeach()
+must_succeed("cosim" "${dlc}" cosim "${WORK}/asic.dlca")
+must_contain("${out}" ": bit exact")
+must_succeed("compile for another asic" "${dlc}" --hw=asic.yaml,R=4,IN_W=4096 --dim N=1 "${int8}" -o "${WORK}/asic4.dlca")
+must_fail("no model" 1 "asic.yaml,IN_W=4096,R=4` makes it" "${dlc}" cosim "${WORK}/asic4.dlca")
+must_succeed("build-rtl" "${dlc}" hw build-rtl asic.yaml,R=4,IN_W=4096)
+must_contain("${out}" "${prefix}/lib/dlc/rtl/0x")
+must_succeed("cosim of it" "${dlc}" cosim "${WORK}/asic4.dlca")
+must_contain("${out}" ": bit exact")
+
 # One symbol leaves a plugin.
 foreach(library "${npu}/libmy_npu.so" "${prefix}/lib/dlc/plugins/libcpu.so")
   must_succeed("nm" nm -D --defined-only --extern-only "${library}")

@@ -1,6 +1,9 @@
 // dlc cosim: RTL beside the functional simulator, compared write by write. The device does it: URI <scheme>:cosim.
 #include <fmt/format.h>
 
+#include <filesystem>
+
+#include "dlc/io/file.h"
 #include "tools/dlc/counters.h"
 #include "tools/dlc/model.h"
 
@@ -9,12 +12,70 @@ namespace dlc::cli {
 namespace {
 
 struct Options {
-  std::string file, bundle;
+  std::string file, bundle, device;
   std::vector<std::string> inputs;
   uint64_t seed = 1;
 };
 
+std::string difference_text(const Json& d) {
+  return fmt::format(
+      "first difference: layer {}, instruction {} of queue {}, tile {}, cycle {}\n  {}\n  {}[{}]: RTL {}, simulator "
+      "{}\n",
+      d.value("layer", ""), d.value("instruction", int64_t{0}), d.value("queue", ""), d.value("tile", int64_t{0}),
+      d.value("cycle", uint64_t{0}), d.value("text", ""), d.value("memory", ""), d.value("address", uint64_t{0}),
+      d.value("rtl", ""), d.value("simulator", ""));
+}
+
+int finish(const std::string& file, const Json& result, Context& cx) {
+  const bool exact = result.value("bit_exact", false);
+  std::string text = fmt::format("{}: {}\n", file, exact ? "bit exact" : "NOT bit exact");
+  text += layer_table(result);
+  for (const char* key : {"cycles", "mac_utilization", "sim_seconds"})
+    if (result.contains(key)) text += fmt::format("{}: {:.6g}\n", key, result[key].get<double>());
+  if (result.contains("stopped")) text += "the RTL stopped: " + result["stopped"].get<std::string>() + "\n";
+  if (result.contains("first_difference")) text += difference_text(result["first_difference"]);
+  if (result.contains("wave"))
+    text += fmt::format("waveform of cycles {} to {}: {}\n", result["wave"].value("begin", uint64_t{0}),
+                        result["wave"].value("end", uint64_t{0}), result["wave"].value("file", ""));
+  if (result.contains("no_wave")) text += "no waveform: " + result["no_wave"].get<std::string>() + "\n";
+  if (result.contains("bundle"))
+    text += fmt::format("to replay it: dlc cosim {}\n", result["bundle"].get<std::string>());
+  cx.print(result, text);
+  return exact ? kOk : kFailed;
+}
+
+// What a device has left of a difference: its executable and inputs, on that device again.
+Result<int> replay(const Options& o, Context& cx) {
+  const std::string file = o.file + "/bundle.json";
+  DLC_TRY(const MappedFile text, map_file(file));
+  const Json bundle = Json::parse(text.text(), nullptr, false);
+  const auto broken = [&] { return fail({file, 0, 0, {}}, "this is no replay bundle of `dlc cosim`"); };
+  if (!bundle.is_object() || !bundle.contains("device") || !bundle["device"].is_string() ||
+      !bundle.contains("inputs") || !bundle["inputs"].is_array() || !bundle.contains("executable") ||
+      !bundle["executable"].is_string())
+    return broken();
+  const std::string uri = bundle["device"].get<std::string>() + "&bundle=" + o.file;
+  std::vector<Tensor> inputs;
+  for (const Json& name : bundle["inputs"]) {
+    if (!name.is_string()) return broken();
+    DLC_TRY(NamedTensors t, read_tensors(o.file + "/" + name.get<std::string>()));
+    if (t.size() != 1) return broken();
+    inputs.push_back(std::move(t[0].second));
+  }
+  DLC_TRY(const MappedFile executable, map_file(o.file + "/" + bundle["executable"].get<std::string>()));
+  DLC_TRY(Backend * backend, cx.plugins().for_scheme(scheme_of(uri)));
+  DLC_TRY(const auto device, backend->open(uri));
+  DLC_TRY(const auto loaded, device->load(executable.bytes, {}));
+  const Stopwatch watch;
+  DLC_CHECK(loaded->run(inputs));
+  Json result{{"model", o.file}, {"device", uri}, {"run_ms", watch.ms()}};
+  result.update(Json::parse(loaded->counters()));
+  return finish(o.file, result, cx);
+}
+
 Result<int> cosim(Options& o, Context& cx) {
+  std::error_code error;
+  if (std::filesystem::is_directory(o.file, error)) return replay(o, cx);
   DLC_TRY(const CompiledModel model, CompiledModel::read(o.file));
   std::string scheme;
   for (const CompiledPartition& p : model.partitions) {
@@ -34,21 +95,15 @@ Result<int> cosim(Options& o, Context& cx) {
     DLC_TRY(const NamedTensors given, read_inputs(o.inputs));
     DLC_TRY(inputs, bind_inputs(model.inputs, model.symbols, given));
   }
-  std::string uri = scheme + ":cosim";
-  if (!o.bundle.empty()) uri += "?bundle=" + o.bundle;
+  std::string uri = o.device.empty() ? scheme + ":cosim" : o.device;
+  if (o.bundle.empty()) o.bundle = std::filesystem::path(o.file).replace_extension(".cosim").string();
+  uri += (uri.find('?') == std::string::npos ? "?bundle=" : "&bundle=") + o.bundle;
   DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = uri}));
   const Stopwatch watch;
   DLC_CHECK(session.run(inputs));
   Json result{{"model", o.file}, {"device", uri}, {"run_ms", watch.ms()}};
   add_counters(session, result);
-  const bool exact = result.value("bit_exact", false);
-  std::string text = fmt::format("{}: {}\n", o.file, exact ? "bit exact" : "NOT bit exact");
-  text += layer_table(result);
-  for (const char* key : {"cycles", "mac_utilization", "sim_seconds"})
-    if (result.contains(key)) text += fmt::format("{}: {:.6g}\n", key, result[key].get<double>());
-  if (result.contains("first_difference")) text += result["first_difference"].dump() + "\n";
-  cx.print(result, text);
-  return exact ? kOk : kFailed;
+  return finish(o.file, result, cx);
 }
 
 }  // namespace
@@ -56,10 +111,11 @@ Result<int> cosim(Options& o, Context& cx) {
 void add_cosim(CLI::App& app, Context& cx) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = add_command(app, cx, "cosim", "Run on RTL beside the functional simulator, write by write");
-  sub->add_option("model", o->file, "A compiled model (.dlca)")->required();
+  sub->add_option("model", o->file, "A compiled model (.dlca), or a replay bundle")->required();
   sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")->allow_extra_args(false);
   sub->add_option("--seed", o->seed, "Of the inputs");
-  sub->add_option("--bundle", o->bundle, "Folder for the replay bundle of a difference");
+  sub->add_option("--device", o->device, "The device, for its options: asic:cosim?jitter=32&backpressure=20");
+  sub->add_option("--bundle", o->bundle, "Folder for the replay bundle of a difference; otherwise MODEL.cosim");
   sub->callback([o, &cx] { cx.action = [o, &cx] { return cosim(*o, cx); }; });
 }
 

@@ -82,6 +82,7 @@ void add_hw(CLI::App& app, Context& cx) {
   };
   add("check", "Say whether a description is right: text, references, examples, laws", check);
   add("explain", "Print the manual of a machine", explain);
+  add_build_rtl(*hw, cx);
   auto [sub, o] = add("emit", "Write what is derived from a description", emit);
   sub->add_option("--as", o->as, "sv, c, cpp or manual")->check(CLI::IsMember({"sv", "c", "cpp", "manual"}));
   sub->add_option("-o,--output", o->output, "The file to write");

@@ -120,6 +120,8 @@ Result<Loaded> read_container(std::span<const std::byte> bytes) {
       return fail({}, fmt::format("the executable is for the architecture {}, its description is {}",
                                   h.at("arch_hash").get<std::string>(), hash_text(hw.arch_hash)));
     out.hw = std::make_shared<HwDescription>(std::move(hw));
+    out.hardware = h.at("hardware_file").get<std::string>();
+    if (const auto params = h.at("hardware_params").get<std::string>(); !params.empty()) out.hardware += "," + params;
     const auto words = h.at("words").get<uint64_t>(), weights = h.at("weight_bytes").get<uint64_t>();
     const uint64_t rest = bytes.size() - 16 - length;
     if (words > rest / 4 || weights != rest - words * 4) return broken("its size is wrong");

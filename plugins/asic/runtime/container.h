@@ -28,6 +28,7 @@ struct Loaded {
   std::shared_ptr<const HwDescription> hw;
   AcceleratorImage image;  // the program decoded from its words
   std::vector<uint32_t> words;
+  std::string hardware;  // what --hw was: "asic.yaml,R=8"
 };
 
 Result<std::vector<std::byte>> write_container(const HwDescription& hw, const HardwareText& text,

@@ -16,7 +16,10 @@ struct Word {
   std::string memory;
   uint64_t address = 0;
   std::vector<std::byte> bytes;
-  friend bool operator==(const Word&, const Word&) = default;
+  uint64_t cycle = 0;
+  friend bool operator==(const Word& a, const Word& b) {
+    return a.memory == b.memory && a.address == b.address && a.bytes == b.bytes;
+  }
   bool before(const Word& o) const { return std::tie(memory, address) < std::tie(o.memory, o.address); }
 };
 
@@ -24,7 +27,8 @@ class Recorder : public PortObserver {
  public:
   explicit Recorder(size_t queues) : writes(queues) {}
   void on_write(const PortWrite& w) override {
-    writes[static_cast<size_t>(w.queue)].push_back({std::string(w.memory), w.address, {w.data.begin(), w.data.end()}});
+    writes[static_cast<size_t>(w.queue)].push_back(
+        {std::string(w.memory), w.address, {w.data.begin(), w.data.end()}, w.cycle});
   }
   void on_retire(const PortRetire&) override {}
   std::vector<std::vector<Word>> writes;
@@ -36,7 +40,7 @@ void append(const HwDescription& hw, const SimWrite& w, const std::vector<uint64
   const bool external = state.kind == HwState::Kind::external;
   const int64_t size = external ? state.align : state.elem.bytes();
   for (int64_t at = 0; at < std::ssize(w.bytes); at += size) {
-    Word word{state.name, static_cast<uint64_t>((w.begin + at) / size), {}};
+    Word word{state.name, static_cast<uint64_t>((w.begin + at) / size), {}, 0};
     if (external) word.address = bases[static_cast<size_t>(w.space)] + static_cast<uint64_t>(w.begin + at);
     word.bytes.assign(w.bytes.begin() + at, w.bytes.begin() + std::min<int64_t>(at + size, std::ssize(w.bytes)));
     out.push_back(std::move(word));
@@ -87,8 +91,16 @@ class Reference {
         if (out[q].empty() || out[q].back().first != w.instruction) out[q].push_back({w.instruction, {}});
         append(hw, w, bases_, out[q].back().second);
       }
+    for (const AcceleratorIo& io : loaded_.image.outputs) {
+      const auto bytes = std::span(memory[static_cast<size_t>(io.segment)])
+                             .subspan(static_cast<size_t>(io.offset), static_cast<size_t>(io.bytes));
+      DLC_TRY(Tensor t, unpack_io(io, bytes));
+      outputs.push_back(std::move(t));
+    }
     return out;
   }
+
+  std::vector<Tensor> outputs;
 
  private:
   const Loaded& loaded_;
@@ -101,9 +113,16 @@ Result<CosimReport> cosimulate(const Loaded& loaded, Driver& rtl, std::span<cons
   const HwDescription& hw = *loaded.hw;
   CosimReport report;
   Recorder recorder(hw.queues.size());
-  DLC_TRY(report.outputs, rtl.run(inputs, &recorder));
+  Reference reference(loaded, rtl.bases());
+  DLC_TRY(auto want, reference.run(inputs));
+  if (auto outputs = rtl.run(inputs, &recorder)) {
+    report.outputs = std::move(*outputs);
+  } else {  // what it wrote until then may say why
+    report.stopped = std::string(outputs.error().message());
+    report.outputs = std::move(reference.outputs);
+  }
   report.counts = rtl.counts();
-  DLC_TRY(auto want, Reference(loaded, rtl.bases()).run(inputs));
+  report.end = rtl.port().now();
   const auto differ = [&](size_t q, int64_t instruction, const Word* got, const Word* expected) {
     if (report.first && report.first->instruction <= instruction) return;
     Difference d;
@@ -118,6 +137,7 @@ Result<CosimReport> cosimulate(const Loaded& loaded, Driver& rtl, std::span<cons
     const Word* where = expected ? expected : got;
     d.memory = where->memory;
     d.address = where->address;
+    d.cycle = got ? got->cycle : report.end;
     d.rtl = got ? hex(got->bytes) : "none";
     d.simulator = expected ? hex(expected->bytes) : "none";
     report.first = std::move(d);
@@ -135,8 +155,8 @@ Result<CosimReport> cosimulate(const Loaded& loaded, Driver& rtl, std::span<cons
       for (size_t i = 0; i < words.size() && same; ++i) {
         const Word* have = i < n ? &got[at + i] : nullptr;
         if (have && *have == words[i]) continue;
-        differ(q, instruction, have, &words[i]);
         same = false;
+        if (have || report.stopped.empty()) differ(q, instruction, have, &words[i]);
       }
       if (!same) break;
       at += n;
@@ -144,7 +164,7 @@ Result<CosimReport> cosimulate(const Loaded& loaded, Driver& rtl, std::span<cons
     }
     if (same && at < got.size()) differ(q, std::ssize(loaded.image.program) - 1, &got[at], nullptr);
   }
-  report.bit_exact = !report.first;
+  report.bit_exact = !report.first && report.stopped.empty();
   return report;
 }
 
@@ -160,8 +180,10 @@ std::string to_json(const CosimReport& r) {
                                {"tile", r.first->tile},
                                {"memory", r.first->memory},
                                {"address", r.first->address},
+                               {"cycle", r.first->cycle},
                                {"rtl", r.first->rtl},
                                {"simulator", r.first->simulator}};
+  if (!r.stopped.empty()) out["stopped"] = r.stopped;
   return out.dump();
 }
 

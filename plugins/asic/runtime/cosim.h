@@ -22,6 +22,7 @@ struct Difference {
   int64_t tile = 0;
   std::string memory;
   uint64_t address = 0;        // word; for external memory the byte
+  uint64_t cycle = 0;          // of the RTL, since its port was opened
   std::string rtl, simulator;  // the word in hexadecimal; "none" where there is no write
 };
 
@@ -29,8 +30,10 @@ struct CosimReport {
   bool bit_exact = false;
   int64_t writes = 0;  // words compared
   std::optional<Difference> first;
+  std::string stopped;  // why the RTL did not come to its end, if it did not
   RunCounts counts;
-  std::vector<Tensor> outputs;  // of the RTL
+  std::vector<Tensor> outputs;  // of the RTL; of the simulator when the RTL stopped
+  uint64_t end = 0;             // the RTL's clock after the run
 };
 
 Result<CosimReport> cosimulate(const Loaded& loaded, Driver& rtl, std::span<const Tensor> inputs);

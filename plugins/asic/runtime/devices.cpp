@@ -29,10 +29,26 @@ std::vector<fs::path> folders() {
   const fs::path own = own_folder();
   out.push_back(own / ".." / "rtl");
   out.push_back(own / ".." / "lib" / "dlc" / "rtl");
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != 0)
+    out.push_back(fs::path(cache) / "dlc" / "rtl");
+  else if (const char* home = std::getenv("HOME"); home != nullptr && *home != 0)
+    out.push_back(fs::path(home) / ".cache" / "dlc" / "rtl");
   return out;
 }
 
+uint64_t memory_bytes(const Loaded& loaded) {
+  uint64_t end = 0;
+  segment_bases(*loaded.hw, loaded.image, loaded.words.size() * 4, &end);
+  return end;
+}
+
 }  // namespace
+
+std::string to_string(const DeviceUri& uri) {
+  const RtlOptions& o = uri.options;
+  return fmt::format("asic:cosim?seed={}&latency={}&jitter={}&backpressure={}&stall={}&library={}", o.seed, o.latency,
+                     o.jitter, o.backpressure, o.stall, uri.library);
+}
 
 Result<DeviceUri> parse_device_uri(const std::string& uri) {
   DeviceUri out;
@@ -75,7 +91,8 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
       out.options.stall = static_cast<uint32_t>(n);
     else
       return fail({}, fmt::format("device {} has no option '{}'", device, key),
-                  "seed; for asic:func track; for asic:rtl latency, jitter, backpressure, stall, library");
+                  "seed; for asic:func track; for asic:rtl latency, jitter, backpressure, stall, library; for "
+                  "asic:cosim also bundle");
   }
   return out;
 }
@@ -89,8 +106,9 @@ bool has_rtl() {
   return false;
 }
 
-Result<std::string> find_rtl(const HwDescription& hw) {
-  std::string looked;
+Result<std::string> find_rtl(const Loaded& loaded) {
+  const HwDescription& hw = *loaded.hw;
+  std::string looked, params;
   for (const fs::path& folder : folders()) {
     std::error_code error;
     looked += (looked.empty() ? "" : ", ") + folder.lexically_normal().string();
@@ -105,22 +123,42 @@ Result<std::string> find_rtl(const HwDescription& hw) {
       if (port && (*port)->arch_hash() == hw.arch_hash) return library.string();
     }
   }
-  return fail({}, fmt::format("no RTL model of {} ({}) in {}", hw.name, hash_text(hw.arch_hash), looked),
-              "build the target dlc_nx16_16x16 or dlc_nx16_8x8, or set DLC_RTL_PATH");
+  for (const HwParam& p : hw.params) params += fmt::format("{}{}={}", params.empty() ? "" : ", ", p.name, p.value);
+  return fail(
+      {},
+      fmt::format("no RTL model of {} with {} (arch_hash {}) in {}", hw.name, params, hash_text(hw.arch_hash), looked),
+      fmt::format("`dlc hw build-rtl {}` makes it", loaded.hardware));
 }
 
-Result<std::unique_ptr<DlcPort>> open_port(const DeviceUri& uri, const HwDescription& hw, uint64_t memory_bytes) {
-  if (!uri.rtl)
-    return open_sim_port(hw, {.seed = uri.options.seed == 1 ? 0 : uri.options.seed,
-                              .memory_bytes = memory_bytes,
-                              .track_undefined = uri.track});
+std::vector<std::string> traced_models(const std::string& library, const HwDescription& hw) {
+  std::error_code error;
+  const fs::path given = library, real = fs::weakly_canonical(given, error);
+  const std::string by_hash = hash_text(hw.arch_hash) + "_trace.so";
+  std::vector<fs::path> candidates{given, real.parent_path() / (real.stem().string() + "_trace.so"),
+                                   given.parent_path() / by_hash};
+  for (const fs::path& folder : folders()) candidates.push_back(folder / by_hash);
+  std::vector<std::string> out;
+  for (const fs::path& p : candidates)
+    if (fs::exists(p, error)) out.push_back(p.string());
+  return out;
+}
+
+Result<std::unique_ptr<RtlPort>> open_rtl(const DeviceUri& uri, const Loaded& loaded) {
   std::string library = uri.library;
   if (library.empty()) {
-    DLC_TRY(library, find_rtl(hw));
+    DLC_TRY(library, find_rtl(loaded));
   }
   RtlOptions options = uri.options;
-  options.memory_bytes = std::max(options.memory_bytes, memory_bytes);
-  DLC_TRY(std::unique_ptr<RtlPort> port, RtlPort::open(library, options));
+  options.memory_bytes = std::max(options.memory_bytes, memory_bytes(loaded));
+  return RtlPort::open(library, options);
+}
+
+Result<std::unique_ptr<DlcPort>> open_port(const DeviceUri& uri, const Loaded& loaded) {
+  if (!uri.rtl)
+    return open_sim_port(*loaded.hw, {.seed = uri.options.seed == 1 ? 0 : uri.options.seed,
+                                      .memory_bytes = memory_bytes(loaded),
+                                      .track_undefined = uri.track});
+  DLC_TRY(std::unique_ptr<RtlPort> port, open_rtl(uri, loaded));
   return std::unique_ptr<DlcPort>(std::move(port));
 }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "plugins/asic/runtime/driver.h"
 #include "simulators/asic/port/rtl_device.h"
@@ -17,13 +18,19 @@ struct DeviceUri {
   std::string library;  // ?library=: of the verilated model; otherwise found by arch_hash
 };
 Result<DeviceUri> parse_device_uri(const std::string& uri);
+std::string to_string(const DeviceUri& uri);  // asic:cosim; without the bundle
 
-// The verilated model of this architecture: in DLC_RTL_PATH, then in lib/dlc/rtl beside the plugin.
-Result<std::string> find_rtl(const HwDescription& hw);
+// The verilated model of this architecture: in DLC_RTL_PATH, in lib/dlc/rtl beside the plugin, then among those that
+// `dlc hw build-rtl` keeps for this user.
+Result<std::string> find_rtl(const Loaded& loaded);
+// Libraries that may be this model with tracing: itself, and those beside it and in the other folders.
+std::vector<std::string> traced_models(const std::string& library, const HwDescription& hw);
 
 // Whether there is any verilated model to be found.
 bool has_rtl();
 
-Result<std::unique_ptr<DlcPort>> open_port(const DeviceUri& uri, const HwDescription& hw, uint64_t memory_bytes);
+// With memory for the program that is loaded.
+Result<std::unique_ptr<DlcPort>> open_port(const DeviceUri& uri, const Loaded& loaded);
+Result<std::unique_ptr<RtlPort>> open_rtl(const DeviceUri& uri, const Loaded& loaded);
 
 }  // namespace dlc::asic

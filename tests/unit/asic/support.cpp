@@ -93,7 +93,7 @@ RunCounts check_layers(const TestMachine& m, const Graph& g, const std::vector<T
   auto loaded = std::make_shared<const Loaded>(need(read_container(need(write_container(*m.hw, m.text, image)))));
   CHECK(loaded->image.program == image.program);
   const DeviceUri device = need(parse_device_uri(uri));
-  Driver driver = need(Driver::make(loaded, need(open_port(device, *loaded->hw, uint64_t{1} << 26))));
+  Driver driver = need(Driver::make(loaded, need(open_port(device, *loaded))));
   const auto want = need(run_program(program, inputs));
   need(driver.run(inputs));
   const auto have = need(driver.run(inputs));  // twice: a run leaves the device ready for the next one

@@ -1,0 +1,58 @@
+# A bug planted in the RTL, found by `dlc cosim` and replayed from its bundle:
+#   cmake -DBUILD=... -DSOURCE=... -DWORK=... -DPYTHON=... -P difference.cmake
+file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}")
+set(dlc "${BUILD}/bin/dlc")
+
+function(run what expected)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  if(NOT code EQUAL expected)
+    message(FATAL_ERROR "${what}: exit code ${expected} was expected, got ${code}:\n${out}\n${err}")
+  endif()
+  set(out "${out}" PARENT_SCOPE)
+endfunction()
+
+function(must_be what value pattern)
+  if(NOT value MATCHES "${pattern}")
+    message(FATAL_ERROR "${what} is '${value}', not ${pattern}")
+  endif()
+endfunction()
+
+run("mutant" 0 "${PYTHON}" "${SOURCE}/tests/cosim/mutants.py" "${BUILD}" --make "vec2 operand of 8 bits" "${WORK}/mutant.so")
+run("compile" 0 "${dlc}" --hw=${SOURCE}/hwdesc/asic.yaml,R=8 --dim N=1
+    "${SOURCE}/tests/models/fashion_mnist/fashion_int8.onnx" -o "${WORK}/m.dlca")
+run("the RTL as it is" 0 "${dlc}" cosim "${WORK}/m.dlca")
+if(EXISTS "${WORK}/m.cosim")
+  message(FATAL_ERROR "a bundle without a difference")
+endif()
+
+run("the mutant" 1 "${dlc}" cosim "${WORK}/m.dlca" --device "asic:cosim?library=${WORK}/mutant.so" --json)
+string(JSON first GET "${out}" first_difference)
+foreach(pair "layer;^pointwise$" "queue;^vec$" "memory;^(in|out)$" "text;^vec2 " "cycle;^[1-9]"
+             "instruction;^[0-9]+$" "rtl;^[0-9a-f]+$" "simulator;^[0-9a-f]+$")
+  list(GET pair 0 key)
+  list(GET pair 1 pattern)
+  string(JSON value GET "${first}" ${key})
+  must_be("${key} of the first difference" "${value}" "${pattern}")
+endforeach()
+string(JSON wave GET "${out}" wave file)
+file(SIZE "${wave}" size)
+if(size LESS 1000)
+  message(FATAL_ERROR "${wave} has ${size} bytes")
+endif()
+string(JSON bundle GET "${out}" bundle)
+must_be("the bundle" "${bundle}" "^${WORK}/m.cosim$")
+
+# The bundle alone, and the words for people.
+file(REMOVE "${WORK}/m.dlca" "${wave}")
+run("replay" 1 "${dlc}" cosim "${bundle}" --json)
+string(JSON again GET "${out}" first_difference)
+string(JSON same EQUAL "${first}" "${again}")
+if(NOT same)
+  message(FATAL_ERROR "the replay shows\n${again}\ninstead of\n${first}")
+endif()
+if(NOT EXISTS "${wave}")
+  message(FATAL_ERROR "the replay wrote no waveform")
+endif()
+run("replay as text" 1 "${dlc}" cosim "${bundle}")
+must_be("text" "${out}" "NOT bit exact.*first difference: layer [a-z0-9]+, instruction [0-9]+ of queue vec.*to replay it: dlc cosim ")
