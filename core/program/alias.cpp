@@ -21,7 +21,7 @@ class AliasSets {
   explicit AliasSets(Program& p) : p_(p) {}
 
   AliasStats run() {
-    for (Call& call : p_.calls) split(call);
+    for (Kernel& k : p_.kernels) detail::split_choices(k, p_.symbols);
     // Slices of slices compose from the first on, concats of concats from the last on. Concats that share operands
     // with a larger one are then parts of it.
     for (size_t c = 0; c < p_.calls.size(); ++c) read_in_place(c);
@@ -69,12 +69,6 @@ class AliasSets {
     Moved moved{std::move(*m), detail::buffers_of(kernel(call), call), -1};
     moved.target = moved.buffers[static_cast<size_t>(moved.movement.target)];
     return moved;
-  }
-
-  // One statement for every piece: its reads are then in bounds without a guard.
-  void split(Call& call) {
-    const auto m = moved_by(call);
-    if (m && m->movement.pieces.size() > kernel(call).body.size()) keep_only(call, m->movement, m->movement.pieces);
   }
 
   // The result is part of what its elements come from: a slice, a transpose, a concat of neighbours.

@@ -123,32 +123,77 @@ std::optional<Piece> piece_of(const Kernel& k, const Stmt& s, const Steps& to, c
   return p;
 }
 
-// The pieces of one statement. Each point takes exactly one of the reads, and `box` holds at least the points that take
-// it: boxes that are disjoint and fill the statement's box are therefore exact.
-bool add_pieces(const Kernel& k, const Stmt& s, const Ranges& symbols, std::vector<Piece>& pieces) {
+// The reads of a choice, with the points of s at which each is taken. Every point takes exactly one, and a box holds at
+// least the points that take its read: boxes that are disjoint and fill the statement's are therefore exact.
+std::optional<std::vector<Piece>> pieces_of_choice(const Kernel& k, const Stmt& s, const Val& choice,
+                                                   const Ranges& symbols) {
   const auto to = steps_of(s.indices, s.loops);
   const std::vector<Part> loops = parts_of(s.loops);
-  if (!to || !uses_each_loop_once(*to, loops)) return false;
-  const DType stored = k.tensors[static_cast<size_t>(s.tensor)].dtype;
-  const Box whole = box_of(*to, loops);
-  if (s.value->kind == ValKind::real || s.value->kind == ValKind::integer) {  // the fill of a halo
-    pieces.push_back({-1, loops, *to, {}, whole, s});
-    return true;
-  }
-  if (!is_choice_of_reads(s.value, stored)) return false;
+  if (!to || !uses_each_loop_once(*to, loops)) return std::nullopt;
   Known known{symbols, {}};
   add_loop_ranges(s.loops, known.ranges);
+  std::vector<Piece> pieces;
   Expr filled(0);
-  const size_t first = pieces.size();
-  for (const ReadSite& site : reads(s.value, known)) {
+  for (const ReadSite& site : reads(choice, known)) {
     auto p = piece_of(k, s, *to, site, symbols);
-    if (!p || k.tensors[static_cast<size_t>(p->source)].dtype != stored) return false;
-    for (size_t i = first; i < pieces.size(); ++i)
-      if (!provably_disjoint(pieces[i].box, p->box, symbols)) return false;
+    if (!p) return std::nullopt;
+    for (const Piece& other : pieces)
+      if (!provably_disjoint(other.box, p->box, symbols)) return std::nullopt;
     filled += volume(p->box);
     pieces.push_back(std::move(*p));
   }
-  return simplify(filled - volume(whole), symbols).is(0);
+  if (!simplify(filled - volume(box_of(*to, loops)), symbols).is(0)) return std::nullopt;
+  return pieces;
+}
+
+// The pieces of one statement that moves elements or fills a halo.
+bool add_pieces(const Kernel& k, const Stmt& s, const Ranges& symbols, std::vector<Piece>& pieces) {
+  if (s.value->kind == ValKind::real || s.value->kind == ValKind::integer) {
+    const auto to = steps_of(s.indices, s.loops);
+    const std::vector<Part> loops = parts_of(s.loops);
+    if (!to || !uses_each_loop_once(*to, loops)) return false;
+    pieces.push_back({-1, loops, *to, {}, box_of(*to, loops), s});
+    return true;
+  }
+  const DType stored = k.tensors[static_cast<size_t>(s.tensor)].dtype;
+  if (!is_choice_of_reads(s.value, stored)) return false;
+  auto own = pieces_of_choice(k, s, s.value, symbols);
+  if (!own) return false;
+  for (Piece& p : *own) {
+    if (k.tensors[static_cast<size_t>(p.source)].dtype != stored) return false;
+    pieces.push_back(std::move(p));
+  }
+  return true;
+}
+
+// The first choice between reads in v, outside reductions.
+Val choice_in(const Val& v) {
+  const bool chooses = v->kind == ValKind::orelse || v->kind == ValKind::select;
+  if (chooses && is_choice_of_reads(v, v->type)) return v;
+  if (v->kind == ValKind::reduce) return nullptr;
+  for (const Val& a : v->args)
+    if (Val found = choice_in(a)) return found;
+  return nullptr;
+}
+
+// s at the points of p only, where `choice` is p's read.
+Stmt restricted(const Stmt& s, const Val& choice, const Piece& p, const Kernel& k) {
+  Stmt part = s;
+  part.loops.clear();
+  std::map<std::string, Expr, std::less<>> moved;
+  for (const Part& l : p.loops) {
+    part.loops.push_back({l.var, l.extent});
+    if (!l.lo.is(0)) moved.emplace(l.var, l.lo + Expr::symbol(l.var));
+  }
+  std::vector<Val> from;
+  for (const Step& step : p.from)
+    from.push_back(val::index(step.var.empty() ? step.offset : step.offset + Expr::symbol(step.var)));
+  const DType dtype = k.tensors[static_cast<size_t>(p.source)].dtype;
+  Val read = val::convert(choice->type, val::read(p.source, dtype, std::move(from)));
+  part.value = rewrite(s.value, [&](const Val& v) { return val::structurally_equal(v, choice) ? read : nullptr; });
+  part.value = substitute(part.value, moved);
+  for (Val& i : part.indices) i = substitute(i, moved);
+  return part;
 }
 
 using Access = std::function<void(const std::vector<Val>& indices, const std::vector<Loop>& loops, const Known& known,
@@ -237,6 +282,27 @@ std::optional<Movement> movement(const Kernel& k, const Ranges& symbols) {
     }
   }
   return moves ? std::optional(std::move(m)) : std::nullopt;
+}
+
+bool split_choices(Kernel& k, const Ranges& symbols) {
+  constexpr size_t kMostStatements = 64;
+  bool changed = false;
+  for (size_t i = 0; i < k.body.size();) {
+    const Stmt s = k.body[i];
+    const Val choice = s.kind == Stmt::Kind::assign ? choice_in(s.value) : nullptr;
+    const auto pieces = choice ? pieces_of_choice(k, s, choice, symbols) : std::nullopt;
+    const bool reads_result =
+        pieces && std::ranges::find(*pieces, s.tensor, &Piece::source) != pieces->end();  // order would matter
+    if (!pieces || reads_result || k.body.size() + pieces->size() > kMostStatements) {
+      ++i;
+      continue;
+    }
+    k.body.erase(k.body.begin() + static_cast<std::ptrdiff_t>(i));
+    for (size_t p = 0; p < pieces->size(); ++p)
+      k.body.insert(k.body.begin() + static_cast<std::ptrdiff_t>(i + p), restricted(s, choice, (*pieces)[p], k));
+    changed = true;
+  }
+  return changed;
 }
 
 Stmt statement_of(const Piece& p, int target, DType dtype) {

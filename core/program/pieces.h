@@ -52,6 +52,10 @@ struct Movement {
 };
 std::optional<Movement> movement(const Kernel& k, const Ranges& symbols);
 
+// Statements that choose between reads by where they stand become one for each choice: Y[n, c] = f(A[n, c] ?: B[n, c -
+// 8]) becomes Y[n, c] = f(A[n, c]) and Y[n, c + 8] = f(B[n, c]), whose reads need no guard. True when there was one.
+bool split_choices(Kernel& k, const Ranges& symbols);
+
 // A statement that does what the piece does.
 Stmt statement_of(const Piece& p, int target, DType dtype);
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "dlc/pipeline/dlct.h"
@@ -168,6 +169,20 @@ TEST_CASE("cases of .dlct files", "[ir]") {
     }
     const std::string updated = print(file);
     if (updated != text) std::ofstream(path, std::ios::binary) << updated;
+  }
+}
+
+TEST_CASE("every pass has a case", "[ir]") {
+  std::set<std::string> covered;
+  for (const auto& path : dlct_files()) {
+    REQUIRE_OK(DlctFile file, parse_dlct(read_file(path), path.filename().string()));
+    for (const DlctCase& c : file.cases)
+      for (const std::string& pass : c.passes)
+        if (!c.expects_error) covered.insert(pass.substr(0, pass.find('(')));
+  }
+  for (const IrPass& pass : all_passes()) {
+    INFO(pass.name);
+    CHECK(covered.contains(pass.name));
   }
 }
 

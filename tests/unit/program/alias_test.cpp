@@ -84,6 +84,24 @@ TEST_CASE("the operands of a concat are written where it wants them", "[program]
   CHECK(of_one.calls == 3);
 }
 
+TEST_CASE("a concat that is fused with what follows leaves its operands where another one wants them", "[program]") {
+  Program p = lowered(R"(
+  in    %x: f32[N,8,6,6]
+  %a: f32[N,8,6,6] = softmax(%x) {axis = 1}
+  %b: f32[N,8,6,6] = softmax(%a) {axis = 1}
+  %ab: f32[N,16,6,6] = concat(%a, %b) {axis = 1}
+  %s: f32[N,16,6,6] = sigmoid(%ab)
+  %c: f32[N,8,6,6] = max_pool(%b) {kernel = [1, 1], stride = [1, 1]}
+  %all: f32[N,24,6,6] = concat(%a, %b, %c) {axis = 1}
+  %t: f32[N,24,6,6] = softmax(%all) {axis = 1}
+  out   %s "s"
+  out   %t "t"
+)");
+  CHECK(check_aliased(p).views == 3);
+  CHECK_FALSE(copies(p));
+  CHECK(print(p).find("?:") == std::string::npos);
+}
+
 TEST_CASE("slices and transposes are read where they come from", "[program]") {
   Program p = lowered(R"(
   in    %x: f32[N,12,24]

@@ -6,7 +6,8 @@
 // 1. What only moves elements is not done where its result can be a *view*: the operand of a concat is written where
 //    the concat wants it, a slice or a transpose is read where it comes from. A view whose bytes follow each other is
 //    an alias (`temp a: f32[...] in y at 4096`); any other is written into the kernels that access it, as index
-//    arithmetic. Views keep their vectors: the last dim stays contiguous.
+//    arithmetic. Views keep their vectors: the last dim stays contiguous. A kernel that chooses between operands by the
+//    place (`f(a ?: b)`, a concat fused with what follows) gets a statement for each, so that its reads need no guard.
 // 2. An element-wise result takes the bytes of an operand that nobody reads afterwards (`temp b: f32[...] over a`).
 //
 // Run it after layouts were chosen: they give buffers between kernels a form of their own, aliases tie forms together.
