@@ -1,7 +1,8 @@
 // Alias sets: buffers that need no bytes of their own, found from what the kernels access.
 //
-//   call @relu(x, a)          k[n, c, y] = ...              call @relu(x, y)      y[n, c, y] = ...
-//   call @concat(a, b, y)     y[n, c, y] = a ?: b     ->    call @scale(z, y)     y[n, c + 16, y] = ...
+//   @relu:    a[n, c] = max(x[n, c], 0)               @relu:    y[n, c]      = max(x[n, c], 0)
+//   @scale:   b[n, c] = z[n, c] * 2             ->    @scale:   y[n, c + 16] = z[n, c] * 2
+//   @concat:  y[n, c] = a[n, c] ?: b[n, c - 16]
 //
 // 1. What only moves elements is not done where its result can be a *view*: the operand of a concat is written where
 //    the concat wants it, a slice or a transpose is read where it comes from. A view whose bytes follow each other is
