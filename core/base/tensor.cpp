@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "dlc/base/checked.h"
+#include "dlc/base/huge.h"
 
 namespace dlc {
 
@@ -17,6 +18,7 @@ std::shared_ptr<std::byte> allocate(size_t bytes) {
   const size_t padded = (bytes + kAlign) / kAlign * kAlign;  // never 0, so that an empty tensor is valid
   auto* p = static_cast<std::byte*>(std::aligned_alloc(kAlign, padded));
   if (p == nullptr) return nullptr;
+  prefer_huge_pages(p, padded);
   std::memset(p, 0, padded);
   return {p, [](std::byte* q) { std::free(q); }};
 }

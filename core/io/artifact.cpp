@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
+
+#include "core/io/write_parts.h"
 
 namespace dlc {
 
@@ -37,8 +40,8 @@ bool padded(std::span<const std::byte> file, uint64_t end) {
 
 }  // namespace
 
-void ArtifactWriter::add(std::string name, std::span<const std::byte> bytes) {
-  sections_.push_back({std::move(name), bytes});
+void ArtifactWriter::add(std::string name, std::vector<std::span<const std::byte>> parts) {
+  sections_.push_back({std::move(name), std::move(parts)});
 }
 
 void ArtifactWriter::add(std::string name, std::string text) {
@@ -54,11 +57,20 @@ Result<> ArtifactWriter::write(const std::string& path) const {
   if (table["meta"].is_discarded()) return fail({path, 0, 0, {}}, "the artifact's meta data is not JSON");
   table["sections"] = ordered_json::array();
   uint64_t at = 0;
+  std::vector<uint64_t> sizes;
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
   for (const auto& s : sections_) {
-    const uint64_t sum = XXH3_64bits(s.bytes.data(), s.bytes.size());
+    uint64_t size = 0;
+    XXH3_64bits_reset(state.get());
+    for (const auto& part : s.parts) {
+      XXH3_64bits_update(state.get(), part.data(), part.size());
+      size += part.size();
+    }
+    const uint64_t sum = XXH3_64bits_digest(state.get());
     table["sections"].push_back(
-        {{"name", s.name}, {"offset", at}, {"size", s.bytes.size()}, {"xxh3", fmt::format("{:016x}", sum)}});
-    at += round_up(s.bytes.size());
+        {{"name", s.name}, {"offset", at}, {"size", size}, {"xxh3", fmt::format("{:016x}", sum)}});
+    at += round_up(size);
+    sizes.push_back(size);
   }
   const std::string text = table.dump();
   std::string out(kMagic);
@@ -66,11 +78,13 @@ Result<> ArtifactWriter::write(const std::string& path) const {
   append_u64(out, XXH3_64bits(text.data(), text.size()));
   out += text;
   out.resize(round_up(out.size()));
-  for (const auto& s : sections_) {
-    out.append(reinterpret_cast<const char*>(s.bytes.data()), s.bytes.size());
-    out.resize(round_up(out.size()));
+  static constexpr std::byte kZeros[kAlign] = {};
+  std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(out.data(), out.size()))};
+  for (size_t i = 0; i < sections_.size(); ++i) {
+    parts.insert(parts.end(), sections_[i].parts.begin(), sections_[i].parts.end());
+    parts.emplace_back(kZeros, round_up(sizes[i]) - sizes[i]);
   }
-  return write_file(path, out);
+  return detail::write_parts(path, parts);
 }
 
 Result<Artifact> Artifact::open(const std::string& path) {

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/io/write_parts.h"
+
 namespace dlc {
 
 namespace {
@@ -73,7 +75,7 @@ Result<MappedFile> map_file(const std::string& path) {
   return f;
 }
 
-Result<> write_file(const std::string& path, std::span<const std::byte> bytes) {
+Result<> detail::write_parts(const std::string& path, std::span<const std::span<const std::byte>> parts) {
   struct stat st{};
   if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
     return fail({path, 0, 0, {}}, "cannot write: is not a regular file");
@@ -85,15 +87,21 @@ Result<> write_file(const std::string& path, std::span<const std::byte> bytes) {
     return error;
   };
   if (::ftruncate(fd.get(), 0) != 0) return abandon("cannot write");
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return abandon("cannot write");
-    bytes = bytes.subspan(static_cast<size_t>(n));
+  for (std::span<const std::byte> bytes : parts) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return abandon("cannot write");
+      bytes = bytes.subspan(static_cast<size_t>(n));
+    }
   }
   if (::fsync(fd.get()) != 0 && errno != EINVAL) return abandon("cannot write");
   if (::rename(temporary.c_str(), path.c_str()) != 0) return abandon("cannot replace");
   return {};
+}
+
+Result<> write_file(const std::string& path, std::span<const std::byte> bytes) {
+  return detail::write_parts(path, std::span(&bytes, 1));
 }
 
 Result<> write_file(const std::string& path, std::string_view text) {

@@ -3,16 +3,17 @@
 //   uint64_t mlp_workspace_bytes(const int64_t* dims);
 //   int32_t  mlp_run(const void* const* inputs, void* const* outputs, void* workspace, const int64_t* dims,
 //                    const void* weights);
+//   int32_t  mlp_run_parallel(..., dlc_parallel_for parallel_for, void* pool);
 //
-// The library calls nothing but libm and memcpy: no allocation, no threads, no runtime of dlc.
+// The library calls nothing but libm, memcpy and the caller's parallel_for: no allocation, no threads, no runtime of
+// dlc.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <vector>
 
-#include "dlc/program/program.h"
-#include "plugins/cpu/codegen/codegen.h"
+#include "plugins/cpu/prepare.h"
 
 namespace dlc::cpu {
 
@@ -20,9 +21,12 @@ struct Library {
   std::vector<std::byte> bytes;    // .o, .a or .so
   std::string header;              // C
   std::vector<std::byte> weights;  // for a file beside it; empty: they are inside
+  ObjectFile object;               // what was compiled
 };
 
-// `format`: "o", "a" or "so". `name` becomes the prefix of every symbol.
-Result<Library> make_library(Program program, const Target& target, const std::string& name, const std::string& format);
+// `format`: "o", "a" or "so". `name` becomes the prefix of every symbol. `most_inside`: bytes of weights beyond which
+// they go to a file of their own.
+Result<Library> make_library(const Prepared& prepared, const Target& target, const std::string& name,
+                             const std::string& format, const Options& options, size_t most_inside = size_t{64} << 20);
 
 }  // namespace dlc::cpu

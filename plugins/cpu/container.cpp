@@ -2,73 +2,103 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-
-#include "dlc/hw/load.h"
 
 namespace dlc::cpu {
 
 namespace {
 
-constexpr std::string_view kHeader = "dlc.cpu 1 ";
+using nlohmann::ordered_json;
 
-const std::vector<std::string> kV3 = {"avx2", "fma"};
-const std::vector<std::string> kV4 = {"avx2", "avx512bw", "avx512dq", "avx512f", "avx512vl", "fma"};
+constexpr std::string_view kMagic = "dlc.cpu 2 ";
 
-bool has_all(const std::vector<std::string>& have, const std::vector<std::string>& wanted) {
-  return std::ranges::all_of(wanted, [&](const std::string& f) { return std::ranges::count(have, f) > 0; });
+ordered_json kernel_json(const CompiledKernel& k) {
+  ordered_json steps = ordered_json::array();
+  for (const Step& s : k.steps) steps.push_back({{"name", s.name}, {"extent", to_string(s.extent)}});
+  return {{"name", k.name}, {"symbols", k.symbols}, {"steps", steps}};
 }
+
+// Every access is checked: a checksum does not say who wrote it.
+class Reader {
+ public:
+  explicit Reader(const ordered_json& header) : header_(header) {}
+
+  Result<size_t> size(const char* key) const {
+    if (!header_.contains(key) || !header_[key].is_number_unsigned()) return bad();
+    return header_[key].get<size_t>();
+  }
+  Result<std::vector<CompiledKernel>> kernels() const {
+    std::vector<CompiledKernel> out;
+    if (!header_.contains("kernels") || !header_["kernels"].is_array()) return bad();
+    for (const ordered_json& k : header_["kernels"]) {
+      CompiledKernel kernel;
+      DLC_TRY(kernel.name, text(k, "name"));
+      if (!k.contains("symbols") || !k["symbols"].is_array() || !k.contains("steps") || !k["steps"].is_array())
+        return bad();
+      for (const ordered_json& s : k["symbols"]) {
+        if (!s.is_string()) return bad();
+        kernel.symbols.push_back(s.get<std::string>());
+      }
+      for (const ordered_json& s : k["steps"]) {
+        Step step;
+        DLC_TRY(step.name, text(s, "name"));
+        DLC_TRY(const std::string extent, text(s, "extent"));
+        DLC_TRY(step.extent, parse_expr(extent));
+        kernel.steps.push_back(std::move(step));
+      }
+      out.push_back(std::move(kernel));
+    }
+    return out;
+  }
+  Result<std::string> text(const ordered_json& j, const char* key) const {
+    if (!j.is_object() || !j.contains(key) || !j[key].is_string()) return bad();
+    return j[key].get<std::string>();
+  }
+  static std::unexpected<Error> bad() {
+    return fail({}, "the cpu code in the model is not understood", "compile the model again");
+  }
+
+ private:
+  const ordered_json& header_;
+};
 
 }  // namespace
 
-Level level_of(const HwDescription& hw) {
-  std::vector<std::string> features = hw.codegen.features;
-  std::ranges::sort(features);
-  if (hw.codegen.probe == "cpuid" && features == native_features()) return {"host", features};
-  // A description promises what it lists and what stands below: v4 is v3 and more.
-  if (has_all(features, {"avx512f", "avx512bw", "avx512dq", "avx512vl"})) return {"v4", kV4};
-  if (has_all(features, kV3)) return {"v3", kV3};
-  return {"baseline", {}};
-}
-
-Target cross_target_of(const Level& level) {
-  if (level.name == "host") return Target::host();
-  if (level.name == "v4") return Target::avx512();
-  if (level.name == "v3") return Target::avx2();
-  return Target::baseline();
-}
-
-Result<Target> target_of(const Level& level) {
-  const auto here = native_features();
-  std::string missing;
-  for (const std::string& f : level.features)
-    if (std::ranges::count(here, f) == 0) missing += (missing.empty() ? "" : ", ") + f;
-  if (!missing.empty())
-    return fail({}, fmt::format("this machine lacks {}, which the model was compiled for", missing),
-                "compile it with --hw=native here, or with a lower --hw=native,max=v3");
-  return cross_target_of(level);
-}
-
-std::string pack(const Level& level, const Program& program) {
-  const nlohmann::ordered_json header{{"features", level.features}, {"level", level.name}};
-  return fmt::format("{}{}\n{}", kHeader, header.dump(), print(program));
+std::vector<std::byte> pack(const Program& program, const ObjectFile& object, const Target& target) {
+  const std::string text = print(program);
+  ordered_json kernels = ordered_json::array();
+  for (const CompiledKernel& k : object.kernels) kernels.push_back(kernel_json(k));
+  const ordered_json header{
+      {"features", target.features}, {"program", text.size()}, {"object", object.bytes.size()}, {"kernels", kernels}};
+  const std::string head = fmt::format("{}{}\n{}", kMagic, header.dump(), text);
+  const auto* begin = reinterpret_cast<const std::byte*>(head.data());
+  std::vector<std::byte> out(begin, begin + head.size());
+  out.insert(out.end(), object.bytes.begin(), object.bytes.end());
+  return out;
 }
 
 Result<Unpacked> unpack(std::span<const std::byte> executable) {
-  const std::string_view text(reinterpret_cast<const char*>(executable.data()), executable.size());
-  const size_t end = text.find('\n');
-  if (!text.starts_with(kHeader) || end == std::string_view::npos)
+  const std::string_view all(reinterpret_cast<const char*>(executable.data()), executable.size());
+  const size_t end = all.find('\n');
+  if (!all.starts_with(kMagic) || end == std::string_view::npos)
     return fail({}, "this is not code of the cpu plugin, or of another version of it", "compile the model again");
-  const auto header = nlohmann::json::parse(text.substr(kHeader.size(), end - kHeader.size()), nullptr, false);
+  const auto header = ordered_json::parse(all.substr(kMagic.size(), end - kMagic.size()), nullptr, false);
+  if (!header.is_object()) return Reader::bad();
+  const Reader reader(header);
+  DLC_TRY(const std::string features, reader.text(header, "features"));
+  if (const std::string missing = Target{.features = features}.missing_here(); !missing.empty())
+    return fail({}, fmt::format("this machine lacks {}, which the model was compiled for", missing),
+                "compile it with --hw=native here, or with a lower --hw=native,max=v3");
+  DLC_TRY(const size_t program, reader.size("program"));
+  DLC_TRY(const size_t object, reader.size("object"));
+  const std::string_view rest = all.substr(end + 1);
+  if (program > rest.size() || object != rest.size() - program) return Reader::bad();
   Unpacked out;
-  if (!header.is_object() || !header.contains("level") || !header["level"].is_string() ||
-      !header.contains("features") || !header["features"].is_array())
-    return fail({}, "the header of the cpu code is not understood", "compile the model again");
-  out.level.name = header["level"].get<std::string>();
-  for (const auto& f : header["features"])
-    if (f.is_string()) out.level.features.push_back(f.get<std::string>());
-  DLC_TRY(out.program, parse_program(text.substr(end + 1), "program"));
+  DLC_TRY(out.program, parse_program(rest.substr(0, program), "program"));
+  const auto bytes = executable.subspan(executable.size() - object);
+  out.object.bytes.assign(bytes.begin(), bytes.end());
+  DLC_TRY(out.object.kernels, reader.kernels());
+  if (out.object.kernels.size() != out.program.kernels.size()) return Reader::bad();
   return out;
 }
 

@@ -1,40 +1,29 @@
-// What the cpu plugin's "executable" holds: the program's text and what its code may use.
+// What the cpu plugin's "executable" holds: the prepared program's text, its machine code, and what that may use.
 //
-//   dlc.cpu 1 {"features":["avx2","fma"],"level":"v3"}
-//   dlc.program 1
-//   ...
+//   dlc.cpu 2 {"features": "+avx2,+fma,...", "program": 5120, "object": 81920, "kernels": [...]}
+//   dlc.program 1 ...
+//   (an ELF object file)
 //
-// Machine code is made when it is loaded, so that a file serves every machine that has the features.
+// Constants are not in it: they come beside it under the names of the program's buffers.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "dlc/base/diag.h"
-#include "dlc/hw/description.h"
 #include "dlc/program/program.h"
 #include "plugins/cpu/codegen/codegen.h"
 
 namespace dlc::cpu {
 
-// Which code: by the features of the description. "host" is all that this machine has.
-struct Level {
-  std::string name;                   // baseline, v3, v4, host
-  std::vector<std::string> features;  // that the code needs, as native_features() names them
-};
-Level level_of(const HwDescription& hw);
-// The target of a level on this machine; fails when a feature is missing here.
-Result<Target> target_of(const Level& level);
-// The same without looking at this machine: for object files.
-Target cross_target_of(const Level& level);
+std::vector<std::byte> pack(const Program& program, const ObjectFile& object, const Target& target);
 
-std::string pack(const Level& level, const Program& program);
 struct Unpacked {
-  Level level;
-  Program program;
+  Program program;    // without weights
+  ObjectFile object;  // one kernel for each of the program's
 };
+// Refuses code that this machine cannot run.
 Result<Unpacked> unpack(std::span<const std::byte> executable);
 
 }  // namespace dlc::cpu

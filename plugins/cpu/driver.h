@@ -1,36 +1,29 @@
-// The entry function of a library: where every buffer lies and which kernel is called when, as LLVM IR.
+// The entry functions of a library: where every buffer lies and which kernel is called when, as LLVM IR beside the
+// kernels.
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "dlc/program/program.h"
 #include "plugins/cpu/codegen/codegen.h"
-#include "plugins/cpu/codegen/contraction.h"
 
 namespace dlc::cpu {
 
-struct DriverKernel {
-  std::string symbol;                // of its function
-  std::vector<std::string> symbols;  // its dims
-  const Plan* plan = nullptr;
-};
-
 struct DriverInput {
   const Program* program = nullptr;
-  std::vector<DriverKernel> kernels;
-  // Byte offsets in the weights: of each program buffer (constants without alias), and of each call's packed tensors.
-  std::vector<size_t> constants;
-  std::vector<std::vector<size_t>> packed;
-  std::vector<std::byte> weights;
+  std::string name;                // prefix of the functions
+  std::vector<size_t> constants;   // of each program buffer that is one without alias: its byte offset in the weights
+  std::vector<std::byte> weights;  // the first 16 bytes tell them from those of other models
   bool weights_inside = true;
 };
 
 // Working memory: the arena and the temporaries of one kernel.
-Expr workspace_bytes(const DriverInput& in);
+Expr workspace_bytes(const Program& p);
 
-// An object file with <name>_run and <name>_workspace_bytes.
-Result<std::vector<std::byte>> driver_object(const DriverInput& in, const Target& target, const std::string& name);
+// Adds <name>_run, <name>_run_parallel and <name>_workspace_bytes; the kernels become the library's own.
+void write_driver(const DriverInput& in, llvm::Module& module, std::span<const CompiledKernel> kernels);
 
 }  // namespace dlc::cpu

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "dlc/base/diag.h"
+#include "dlc/base/huge.h"
 
 namespace dlc::cpu {
 
@@ -28,22 +29,21 @@ class HugePages {
   // Zero-filled, aligned to a huge page.
   static Result<HugePages> allocate(int64_t bytes) {
     HugePages p;
-    p.mapped_ = (static_cast<size_t>(bytes) / kPage + 2) * kPage;  // room to align
+    p.mapped_ = (static_cast<size_t>(bytes) / kHugePage + 2) * kHugePage;  // room to align
     void* m = ::mmap(nullptr, p.mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m == MAP_FAILED) return fail({}, "out of memory for " + std::to_string(bytes) + " bytes");
     p.base_ = m;
-    ::madvise(m, p.mapped_, MADV_HUGEPAGE);  // advice: refused, it stays in small pages
+    prefer_huge_pages(m, p.mapped_);
     return p;
   }
 
   bool is_valid() const { return base_ != nullptr; }
   std::byte* data() const {
     const auto a = reinterpret_cast<uintptr_t>(base_);
-    return reinterpret_cast<std::byte*>((a + kPage - 1) / kPage * kPage);
+    return reinterpret_cast<std::byte*>((a + kHugePage - 1) / kHugePage * kHugePage);
   }
 
  private:
-  static constexpr size_t kPage = size_t{2} << 20;
   void* base_ = nullptr;
   size_t mapped_ = 0;
 };

@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "dlc/hw/load.h"
 #include "dlc/plugin/backend.h"
 #include "plugins/cpu/aot.h"
-#include "plugins/cpu/codegen/contraction.h"
 #include "plugins/cpu/container.h"
+#include "plugins/cpu/prepare.h"
 #include "plugins/cpu/runtime.h"
 
 namespace dlc::cpu {
@@ -28,14 +29,11 @@ Result<HwDescription> description(const EmitRequest& r) {
   return parse_hw(r.hardware, r.hardware_file, overrides);
 }
 
-// What the plan says of every kernel: which loops became the register tile, or why none did.
-Result<ordered_json> report(const Program& p, const Target& target) {
-  ordered_json kernels = ordered_json::array();
-  for (const Kernel& k : p.kernels) {
-    DLC_TRY(const Plan plan, plan_contractions(k, target));
-    kernels.push_back({{"name", k.name}, {"nodes", k.locations}, {"notes", plan.notes}});
-  }
-  return kernels;
+Target target_of(const HwDescription& hw) {
+  Target t = Target::with(hw.codegen.features);
+  for (const HwMemory& m : hw.memories)
+    if (m.name == "l2" && m.size > 0) t.l2_bytes = m.size;
+  return t;
 }
 
 std::string option(const EmitRequest& r, const char* key) {
@@ -44,16 +42,29 @@ std::string option(const EmitRequest& r, const char* key) {
   return options[key].get<std::string>();
 }
 
-Result<std::string> assembly(const Program& p, const Target& target) {
-  std::vector<Plan> plans;
-  std::vector<Unit> units;
-  for (const Kernel& k : p.kernels) {
-    DLC_TRY(Plan plan, plan_contractions(k, target));
-    plans.push_back(std::move(plan));
+// Milliseconds of the steps of one compilation, for the report.
+class Steps {
+ public:
+  void done(const char* name) {
+    const auto now = std::chrono::steady_clock::now();
+    steps_.push_back({{"name", name}, {"ms", std::chrono::duration<double, std::milli>(now - last_).count()}});
+    last_ = now;
   }
-  for (const Plan& plan : plans) units.push_back(plan.unit());
-  DLC_TRY(const CompiledKernels code, compile(units, target, {.opt_level = 1, .keep_assembly = true}));
-  return code.assembly();
+  const ordered_json& json() const { return steps_; }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  ordered_json steps_ = ordered_json::array();
+};
+
+// What became of every kernel: which loops are the register tile, or why none are.
+ordered_json kernels_json(const Prepared& p) {
+  ordered_json kernels = ordered_json::array();
+  for (size_t i = 0; i < p.program.kernels.size(); ++i) {
+    const Kernel& k = p.program.kernels[i];
+    kernels.push_back({{"name", k.name}, {"nodes", k.locations}, {"notes", p.notes[i]}});
+  }
+  return kernels;
 }
 
 class CpuDevice : public Device {
@@ -62,14 +73,24 @@ class CpuDevice : public Device {
   Result<std::unique_ptr<Executable>> load(std::span<const std::byte> executable,
                                            std::vector<std::pair<std::string, Tensor>> weights) override {
     DLC_TRY(Unpacked u, unpack(executable));
-    DLC_TRY(const Target target, target_of(u.level));
-    u.program.weights = std::move(weights);
-    return make_executable(std::move(u.program), target, threads_);
+    return make_executable(std::move(u), std::move(weights), threads_);
   }
 
  private:
   int threads_;
 };
+
+// The program that was compiled, and those of its constants that are made here, one at a time.
+Result<> put_program(const Prepared& prepared, EmitResult& result) {
+  result.put("program", print(prepared.program));
+  for (size_t i = 0; i < prepared.program.buffers.size(); ++i) {
+    const ProgramBuffer& b = prepared.program.buffers[i];
+    if (b.kind != BufferKind::constant || b.alias) continue;
+    DLC_TRY(const Tensor t, prepared.constant(static_cast<int>(i)));
+    result.put("constant/" + b.name, std::span(t.bytes(), t.byte_size()));
+  }
+  return {};
+}
 
 class CpuBackend : public Backend {
  public:
@@ -77,22 +98,37 @@ class CpuBackend : public Backend {
 
   Result<> emit(const EmitRequest& r, EmitResult& result) override {
     DLC_TRY(const HwDescription hw, description(r));
-    const Level level = level_of(hw);
-    DLC_TRY(const ordered_json kernels, report(r.program, cross_target_of(level)));
-    const Target target = cross_target_of(level);
-    if (option(r, "listing") == "asm") {
-      DLC_TRY(const std::string text, assembly(r.program, target));
-      result.put("listing", text);
-    }
-    const std::string format = option(r, "format");
+    const Target target = target_of(hw);
+    const std::string listing = option(r, "listing"), format = option(r, "format");
+    const Options options{.keep_assembly = listing == "asm", .keep_llvm = listing == "llvm"};
+    Steps steps;
+    DLC_TRY(const Prepared prepared, prepare(r.program, target));
+    steps.done("prepare");
+    ObjectFile object;
     if (format == "o" || format == "a" || format == "so") {
-      DLC_TRY(Library library, make_library(r.program, target, option(r, "name"), format));
+      DLC_TRY(Library library, make_library(prepared, target, option(r, "name"), format, options));
+      steps.done("library");
       result.put("library", std::move(library.bytes));
       result.put("header", library.header);
       if (!library.weights.empty()) result.put("weights", std::move(library.weights));
+      object = std::move(library.object);
+    } else {
+      DLC_TRY(object, compile_to_object(prepared.units(), target, options));
+      steps.done("code");
+      if (listing.empty()) DLC_CHECK(put_program(prepared, result));
+      steps.done("constants");
+      result.put("executable", pack(prepared.program, object, target));
     }
-    result.put("executable", pack(level, r.program));
-    result.put("report.json", ordered_json{{"level", level.name}, {"kernels", kernels}}.dump());
+    if (listing == "asm") result.put("listing", object.assembly);
+    if (listing == "llvm") result.put("listing", object.llvm);
+    result.put("report.json", ordered_json{{"features", target.features},
+                                           {"vector_bytes", target.vector_bytes},
+                                           {"blocked_buffers", prepared.blocked_buffers},
+                                           {"views", prepared.aliases.views},
+                                           {"in_place", prepared.aliases.in_place},
+                                           {"steps", steps.json()},
+                                           {"kernels", kernels_json(prepared)}}
+                                  .dump());
     return {};
   }
 

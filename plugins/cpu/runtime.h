@@ -1,4 +1,4 @@
-// A program as machine code: compiled once, weights packed once, run many times.
+// A program as machine code: linked once, run many times.
 #pragma once
 
 #include <memory>
@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "dlc/plugin/backend.h"
-#include "plugins/cpu/codegen/codegen.h"
+#include "plugins/cpu/container.h"
 
 namespace dlc::cpu {
 
-// `program.weights` are used in place; their owner keeps them as long as the executable lives. `threads`: 0 is all of
-// the machine's.
-Result<std::unique_ptr<Executable>> make_executable(Program program, const Target& target, int threads);
+// `weights`: the program's constants by name; their owner keeps them as long as the executable lives. `threads`: 0 is
+// all of the machine's; more than it has are not used.
+Result<std::unique_ptr<Executable>> make_executable(Unpacked code, std::vector<std::pair<std::string, Tensor>> weights,
+                                                    int threads);
 
 }  // namespace dlc::cpu

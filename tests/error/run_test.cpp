@@ -59,6 +59,43 @@ TEST_CASE("an artifact of another machine is refused", "[error]") {
             {"m.dlca: error: was compiled for x86_64 with arch_hash 0x", "x86_64_v3"});
 }
 
+TEST_CASE("code that wants more than this CPU has is refused, with what it lacks", "[error]") {
+  const Folder f("features");
+  f.write("m.onnx", mlp());
+  write_input(f / "x.npz", "x", kF32, {2, 8});
+  must_succeed(f, "--hw=x86-64 m.onnx -o m.dlca");
+  REQUIRE_OK(const Artifact a, Artifact::open(f / "m.dlca"));
+  const auto rewrite = [&](std::string_view from, std::string_view to) {
+    ArtifactWriter out;
+    out.set_meta(a.meta());
+    size_t changed = 0;
+    for (const std::string& name : a.names()) {
+      REQUIRE_OK(const auto bytes, a.section(name));
+      std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      if (const size_t at = text.find(from); name == "p0.executable" && at != std::string::npos) {
+        text.replace(at, from.size(), to);
+        ++changed;
+      }
+      out.add(name, std::move(text));
+    }
+    CHECK(changed == 1);
+    REQUIRE(out.write(f / "bad.dlca").has_value());
+  };
+  rewrite("\"+cx8,", "\"+cx8,+telepathy,");
+  must_fail(f, "run bad.dlca --input x.npz --output y.npz",
+            {"this machine lacks telepathy, which the model was compiled for", "--hw=native"});
+  must_succeed(f, "run bad.dlca --device interp: --input x.npz");
+  // A header that lies about what follows it.
+  rewrite("\"object\":", "\"object\":1");
+  must_fail(f, "run bad.dlca --input x.npz --output y.npz", {"the cpu code in the model is not understood"});
+  rewrite(
+      "\x7f"
+      "ELF",
+      "\x7f"
+      "FLE");
+  must_fail(f, "run bad.dlca --input x.npz --output y.npz", {"cannot link the compiled code"});
+}
+
 TEST_CASE("inputs that do not fit", "[error]") {
   const Folder f("inputs");
   f.write("m.onnx", mlp());

@@ -91,6 +91,69 @@ must_contain("${out}" "${prefix}/lib/dlc/rtl/0x")
 must_succeed("cosim of it" "${dlc}" cosim "${WORK}/asic4.dlca")
 must_contain("${out}" ": bit exact")
 
+# A network: the library has the code that dlc itself runs, packed weights and skeleton too, and gives the same bits; on
+# the caller's threads as well.
+set(network "${SOURCE}/../models/fashion_mnist/fashion_float.onnx")
+file(MAKE_DIRECTORY "${WORK}/net")
+foreach(format so o a)
+  must_succeed("compile net.${format}" "${dlc}" --hw=x86-64-v3 --dim N=1 "${network}" -o "${WORK}/net/net.${format}")
+  must_succeed("build net.${format}" "${CC}" -Wall -Wextra -Werror "-I${WORK}/net" "${SOURCE}/use_network.c"
+               "${WORK}/net/net.${format}" -lm -o "${WORK}/net/use_${format}" "-Wl,-rpath,${WORK}/net")
+endforeach()
+must_succeed("disassemble" objdump -d --no-show-raw-insn "${WORK}/net/net.so")
+must_contain("${out}" "vfmadd231ps")
+must_succeed("asm" "${dlc}" --hw=x86-64-v3 --dim N=1 "${network}" --emit=asm)
+must_contain("${out}" "vfmadd231ps")
+must_succeed("llvm" "${dlc}" --hw=x86-64-v3 --dim N=1 "${network}" --emit=llvm)
+must_contain("${out}" "@llvm.fma.v8f32")
+must_succeed("explain" "${dlc}" explain --hw=x86-64-v3 --dim N=1 "${network}")
+must_contain("${out}" "contraction, tile")
+must_contain("${out}" "does not match, because")
+must_succeed("input" "${WORK}/net/use_so" inputs "${WORK}/net/x.npy")
+must_succeed("compile net.dlca" "${dlc}" --hw=x86-64-v3 --dim N=1 "${network}" -o "${WORK}/net/net.dlca" --json)
+must_contain("${out}" "cpu code")
+execute_process(COMMAND "${dlc}" run "${WORK}/net/net.dlca" --device cpu: --input "${WORK}/net/x.npy"
+                        --output "${WORK}/net/y.npy" RESULT_VARIABLE code ERROR_VARIABLE err)
+if(code EQUAL 0)
+  foreach(format so o a)
+    must_succeed("run net.${format}" "${WORK}/net/use_${format}" run "${WORK}/net/y.npy")
+  endforeach()
+else()
+  string(FIND "${err}" "this machine lacks " at)
+  if(at LESS 0)
+    message(FATAL_ERROR "net.dlca: ${err}")
+  endif()
+  message(STATUS "this machine has no AVX2: the libraries are not run")
+endif()
+
+# Weights of more than 64 MiB lie in a file beside the library, which knows its own.
+file(MAKE_DIRECTORY "${WORK}/large")
+set(large -DINPUTS=17640000 -DOUTPUTS=4200 "-DSHAPE=\"4200, 4200\"")
+must_succeed("a writer" "${CC}" "-I${WORK}/net" ${large} "${SOURCE}/use_network.c" "${WORK}/net/net.o" -lm -o
+             "${WORK}/large/write")
+must_succeed("write weights" "${WORK}/large/write" inputs "${WORK}/large/w.npy")
+must_succeed("as .npz" "${dlc}" run "${SOURCE}/weights.dlcg" --device interp: --input "w=${WORK}/large/w.npy" --output
+             "${WORK}/large/w.npz")
+set(large "${SOURCE}/large.dlcg" --weights "${WORK}/large/w.npz" --hw=x86-64)
+must_succeed("compile net.so" "${dlc}" ${large} -o "${WORK}/large/net.so")
+must_succeed("build" "${CC}" "-I${WORK}/large" -DINPUTS=4200 -DOUTPUTS=4200 "-DSHAPE=\"1, 4200\""
+             "${SOURCE}/use_network.c" "${WORK}/large/net.so" -o "${WORK}/large/use" "-Wl,-rpath,${WORK}/large")
+must_succeed("input" "${WORK}/large/use" inputs "${WORK}/large/x.npy")
+must_succeed("run" "${dlc}" run ${large} --input "x=${WORK}/large/x.npy" --output "y=${WORK}/large/y.npy")
+must_succeed("run net.so" "${WORK}/large/use" run "${WORK}/large/y.npy" "${WORK}/large/net.weights")
+file(SIZE "${WORK}/large/net.so" size)
+if(size GREATER 1000000)
+  message(FATAL_ERROR "net.so has ${size} bytes: the weights are inside")
+endif()
+file(REMOVE_RECURSE "${WORK}/large")
+
+# Where temporary files cannot be made none are wanted, and what cannot be written is said before the work.
+set(ENV{TMPDIR} /nonexistent)
+must_succeed("no temporary files" "${dlc}" "${SOURCE}/model.dlcg" -o "${WORK}/so/model.so")
+unset(ENV{TMPDIR})
+must_fail("no folder" 1 "${WORK}/none/model.so: error: cannot write: No such file or directory" "${dlc}"
+          "${SOURCE}/model.dlcg" -o "${WORK}/none/model.so")
+
 # One symbol leaves a plugin.
 foreach(library "${npu}/libmy_npu.so" "${prefix}/lib/dlc/plugins/libcpu.so")
   must_succeed("nm" nm -D --defined-only --extern-only "${library}")

@@ -32,6 +32,12 @@ def check(name, o):
     path = build(name, o.work)
     feeds, result = o.work / f"{name}_in.npz", o.work / f"{name}_out.npz"
     np.savez(feeds, **make_io.make_inputs(onnx.load(path), 0))
+    if o.artifact:
+        model = o.work / f"{name}.dlca"
+        compiled = subprocess.run([o.dlc, path, "-o", model], capture_output=True, text=True)
+        if compiled.returncode != 0:
+            return f"dlc failed: {compiled.stderr.strip()}"
+        path = model
     run = subprocess.run([o.dlc, "run", path, "--device", o.device, "--input", feeds, "--output", result],
                          capture_output=True, text=True)
     if run.returncode != 0:
@@ -57,6 +63,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--dlc", required=True)
     ap.add_argument("--device", default="cpu:")
+    ap.add_argument("--artifact", action="store_true", help="compile to a .dlca and run that")
     ap.add_argument("--work", type=pathlib.Path, required=True)
     ap.add_argument("models", nargs="+")
     o = ap.parse_args()

@@ -1,6 +1,9 @@
 // dlc [compile]: a model to an artifact, a library, or a text of one of its levels.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "dlc/io/file.h"
@@ -73,9 +76,22 @@ Result<> write_native(const Built& b, const std::string& output, const std::stri
   return {};
 }
 
+// What cannot be written is said before the work.
+Result<> check_writable(const std::string& path) {
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return fail({path, 0, 0, {}}, fmt::format("cannot write: {}", std::strerror(errno)));
+  std::error_code ec;
+  if (std::filesystem::exists(path, ec) && !std::filesystem::is_regular_file(path, ec))
+    return fail({path, 0, 0, {}}, "cannot write: is not a regular file");
+  return {};
+}
+
 Result<int> compile(Options& o, Context& cx) {
   if (!o.emit.empty()) {
     if (o.emit == "asm" || o.emit == "llvm") o.model.listing = o.emit;
+    if (!o.output.empty()) DLC_CHECK(check_writable(o.output));
     DLC_TRY(const std::string text, level_text(o, cx));
     if (o.output.empty())
       cx.print({{"emit", o.emit}, {"text", text}}, text);
@@ -88,6 +104,7 @@ Result<int> compile(Options& o, Context& cx) {
   format = format.empty() ? "" : format.substr(1);
   if (std::ranges::count(kFormats, format) == 0)
     return fail({o.output, 0, 0, {}}, "the output's ending says what to write: .dlca, .so, .o or .a");
+  DLC_CHECK(check_writable(o.output));
   o.model.format = format;
   if (format != "dlca") o.model.name = std::filesystem::path(o.output).stem().string();
   DLC_TRY(const Built b, build(o.model, cx));

@@ -44,7 +44,7 @@ Result<int> explain(ModelOptions& o, Context& cx) {
       for (const std::string& l : b.graph->node(n).locations) op_of.emplace(l, b.graph->node(n).op);
   std::vector<Explained> all;
   for (const CompiledPartition& part : b.model.partitions) {
-    DLC_TRY(const Program program, program_of(part));
+    DLC_TRY(const Program program, parse_program(part.compiled_program(), "program"));
     const auto notes = notes_of(part);
     for (const Call& call : program.calls) {
       const std::string& kernel = program.kernels[static_cast<size_t>(call.kernel)].name;

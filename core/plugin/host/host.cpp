@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/plugin/abi.h"
+#include "dlc/base/huge.h"
 
 namespace dlc {
 
@@ -59,7 +60,11 @@ Error unsupported(const Library& l, std::string_view what) {
 
 std::vector<std::byte> copy_bytes(const void* bytes, uint64_t size) {
   const auto* p = static_cast<const std::byte*>(bytes);
-  return {p, p + size};
+  std::vector<std::byte> copy;
+  copy.reserve(size);
+  prefer_huge_pages(copy.data(), size);
+  copy.insert(copy.end(), p, p + size);
+  return copy;
 }
 
 // A dlc_sink that keeps what it is given.

@@ -44,22 +44,26 @@ ordered_json symbols_json(const Ranges& symbols) {
   return list;
 }
 
-// All weights one behind the other; a tensor that two partitions share is stored once.
+// All weights one behind the other, where they lie; a tensor that two partitions share is stored once.
 class WeightWriter {
  public:
   size_t add(const Tensor& t) {
-    const auto [it, is_new] = offsets_.emplace(std::pair(t.bytes(), t.byte_size()), bytes_.size());
+    const auto [it, is_new] = offsets_.emplace(std::pair(t.bytes(), t.byte_size()), size_);
     if (is_new) {
-      bytes_.insert(bytes_.end(), t.bytes(), t.bytes() + t.byte_size());
-      bytes_.resize((bytes_.size() + kWeightAlign - 1) / kWeightAlign * kWeightAlign);
+      static constexpr std::byte kZeros[kWeightAlign] = {};
+      const size_t rest = (kWeightAlign - t.byte_size() % kWeightAlign) % kWeightAlign;
+      parts_.emplace_back(t.bytes(), t.byte_size());
+      parts_.emplace_back(kZeros, rest);
+      size_ += t.byte_size() + rest;
     }
     return it->second;
   }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
+  std::vector<std::span<const std::byte>> parts() const { return parts_; }
 
  private:
   std::map<std::pair<const std::byte*, size_t>, size_t> offsets_;  // looked up only, never iterated
-  std::vector<std::byte> bytes_;
+  std::vector<std::span<const std::byte>> parts_;
+  size_t size_ = 0;
 };
 
 // Reading: every access of the JSON is checked, since a checksum does not say who wrote it.
@@ -225,7 +229,7 @@ Result<> CompiledModel::write(const std::string& path) const {
     const CompiledPartition& p = partitions[i];
     const auto section = [&](std::string_view what) { return fmt::format("p{}.{}", i, what); };
     ordered_json j{{"device", p.device}, {"inputs", p.inputs}, {"outputs", p.outputs}, {"program", section("program")}};
-    out.add(section("program"), p.program);
+    out.add(section("program"), p.compiled_program());
     if (!p.executable.empty()) {
       j["executable"] = section("executable");
       out.add(section("executable"), p.executable);
@@ -233,14 +237,14 @@ Result<> CompiledModel::write(const std::string& path) const {
     j["report"] = section("report.json");
     out.add(section("report.json"), p.report);
     j["weights"] = ordered_json::array();
-    for (const auto& [weight, t] : p.weights)
+    for (const auto& [weight, t] : p.compiled_weights())
       j["weights"].push_back({{"name", weight},
                               {"dtype", to_string(t.dtype())},
                               {"shape", t.shape()},
                               {"offset", static_cast<uint64_t>(all.add(t))}});
     meta["partitions"].push_back(std::move(j));
   }
-  out.add("weights", all.bytes());
+  out.add("weights", all.parts());
   out.set_meta(meta.dump());
   return out.write(path);
 }

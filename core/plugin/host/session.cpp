@@ -84,15 +84,15 @@ Result<Session> Session::open(const CompiledModel& model, PluginRegistry& plugin
     DLC_TRY(const auto where, placement.of(p));
     Backend* backend = where.first;
     part.uri = where.second;
-    std::span<const std::byte> executable = p.executable;
-    if (backend->name() != p.device || executable.empty()) {
+    const CompiledPartition* compiled = &p;
+    if (backend->name() != p.device || p.executable.empty()) {
       DLC_TRY(Program program, parse_program(p.program, "program"));
       program.weights = p.weights;
       DLC_TRY(part.own, compile_partition(backend->name(), backend, std::move(program), placement.native(), "{}"));
-      executable = part.own.executable;
+      compiled = &part.own;
     }
     DLC_TRY(part.device, backend->open(part.uri));
-    DLC_TRY(part.executable, part.device->load(executable, p.weights));
+    DLC_TRY(part.executable, part.device->load(compiled->executable, compiled->compiled_weights()));
     s.parts_.push_back(std::move(part));
   }
   return s;

@@ -89,9 +89,11 @@ int32_t emit(const dlc_emit_request* request, const dlc_sink* result, const dlc_
   return guarded(error, [&]() -> Result<> {
     DLC_TRY(const EmitRequest r, request_of(request));
     EmitResult files;
+    files.forward = [&](const std::string& name, std::span<const std::byte> bytes) {
+      return put(result, name, bytes.data(), bytes.size());
+    };
     DLC_CHECK(g_backend->emit(r, files));
-    for (const auto& [name, bytes] : files.files) DLC_CHECK(put(result, name, bytes.data(), bytes.size()));
-    return {};
+    return files.forwarded;
   });
 }
 
@@ -146,11 +148,19 @@ int32_t counters(dlc_executable* executable, const dlc_sink* result, const dlc_e
 }  // namespace
 
 void EmitResult::put(std::string name, std::string_view text) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
-  files.emplace_back(std::move(name), std::vector<std::byte>(bytes, bytes + text.size()));
+  put(std::move(name), std::as_bytes(std::span(text.data(), text.size())));
 }
 void EmitResult::put(std::string name, std::vector<std::byte> bytes) {
-  files.emplace_back(std::move(name), std::move(bytes));
+  if (forward)
+    put(std::move(name), std::span<const std::byte>(bytes));
+  else
+    files.emplace_back(std::move(name), std::move(bytes));
+}
+void EmitResult::put(std::string name, std::span<const std::byte> bytes) {
+  if (!forward)
+    files.emplace_back(std::move(name), std::vector<std::byte>(bytes.begin(), bytes.end()));
+  else if (forwarded)
+    forwarded = forward(name, bytes);
 }
 const std::vector<std::byte>* EmitResult::find(std::string_view name) const {
   for (const auto& [n, bytes] : files)

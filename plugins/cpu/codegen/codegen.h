@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,10 @@
 
 #include "dlc/base/diag.h"
 #include "dlc/kernel/kernel.h"
+
+namespace llvm {
+class Module;
+}
 
 namespace dlc::cpu {
 
@@ -36,7 +41,10 @@ struct Target {
   static Target avx2();      // x86-64-v3
   static Target avx512();    // x86-64-v4
   static Target host();      // every feature of this machine
-  bool runs_here() const;    // this machine has every feature
+  // Named as in a hardware description ("avx2", "avx512_vnni", "sse4_1"), or as in LLVM.
+  static Target with(std::span<const std::string> features);
+  std::string missing_here() const;  // features that this machine lacks: "avx512f, avx512bw"
+  bool runs_here() const { return missing_here().empty(); }
 };
 
 // One loop of a schedule, outermost first. A loop over `step` points at once (step > 1) is part of the register tile:
@@ -69,11 +77,6 @@ struct Unit {
   std::vector<Schedule> schedules;
 };
 
-struct Options {
-  int opt_level = 1;  // of the IR passes: 0 none, 1 a short list (the emitter already makes vectors), 2, 3 as clang
-  bool keep_assembly = false;  // fill CompiledKernel::assembly and count spills
-};
-
 using EntryPoint = int64_t (*)(void* const* buffers, const int64_t* dims);
 
 // One top-level statement of a kernel, for several threads: parts [begin, end) of [0, extent) may run at the same time,
@@ -92,6 +95,14 @@ struct CompiledKernel {
   std::vector<Step> steps = {};
 };
 
+struct Options {
+  int opt_level = 1;  // of the IR passes: 0 none, 1 a short list (the emitter already makes vectors), 2, 3 as clang
+  bool keep_assembly = false;  // fill `assembly` and count spills
+  bool keep_llvm = false;      // fill ObjectFile::llvm
+  // Adds functions that call the kernels to the module they are in, before the IR passes.
+  std::function<void(llvm::Module&, std::span<const CompiledKernel>)> extend = {};
+};
+
 // CPU time of the compiling thread.
 struct Stats {
   double ir_ms = 0;       // building the IR
@@ -100,6 +111,15 @@ struct Stats {
   int spills = 0;         // vector registers moved to or from the stack in innermost loops (needs keep_assembly)
 };
 
+struct ObjectFile {
+  std::vector<std::byte> bytes;  // ELF relocatable
+  std::vector<CompiledKernel> kernels;
+  Stats stats;
+  std::string assembly, llvm;  // texts of the same, when they are kept
+};
+Result<ObjectFile> compile_to_object(std::span<const Unit> units, const Target& target, const Options& options = {});
+
+// Code in this process.
 class CompiledKernels {
  public:
   const std::vector<CompiledKernel>& kernels() const { return kernels_; }
@@ -107,21 +127,18 @@ class CompiledKernels {
   const std::string& assembly() const { return assembly_; }
 
  private:
-  friend struct Compiler;
+  friend Result<CompiledKernels> link(const ObjectFile& object);
   std::shared_ptr<void> code_;  // keeps the machine code alive
   std::vector<CompiledKernel> kernels_;
   Stats stats_;
   std::string assembly_;
 };
 
-Result<CompiledKernels> compile(std::span<const Unit> units, const Target& target, const Options& options = {});
+// Puts the object's code into memory and finds the functions of object.kernels in it, by their names.
+Result<CompiledKernels> link(const ObjectFile& object);
 
-struct ObjectFile {
-  std::vector<std::byte> bytes;  // ELF relocatable
-  std::vector<CompiledKernel> kernels;
-  Stats stats;
-};
-Result<ObjectFile> compile_to_object(std::span<const Unit> units, const Target& target, const Options& options = {});
+// Both in one.
+Result<CompiledKernels> compile(std::span<const Unit> units, const Target& target, const Options& options = {});
 
 // The schedule compile() would choose for an assignment of k: what explain and tests print.
 Schedule default_schedule(const Kernel& k, const Stmt& assign, const Target& target);

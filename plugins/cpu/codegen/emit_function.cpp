@@ -113,35 +113,39 @@ void Emitter::step(const Stmt& s, const std::string& name) {
 
 Expr Emitter::choose_parallel_loop() {
   constexpr int64_t kVectorGrain = 4096;  // elements of an element-wise loop worth a part
-  grain_ = 1;
-  for (size_t i = 0; i < schedule_->loops.size(); ++i) {
-    const ScheduleLoop& s = schedule_->loops[i];
+  constexpr int64_t kEnough = 8;          // parts that an outer loop should have to be preferred
+  constexpr int64_t kUnknown = 128;       // taken for symbolic extents
+  const auto& loops = schedule_->loops;
+  Expr best(1);
+  int64_t most = 1;
+  for (size_t i = 0; i < loops.size() && most < kEnough; ++i) {
+    const ScheduleLoop& s = loops[i];
     const auto loop = std::ranges::find(l_->loops(), s.var, &Loop::var);
-    if (loop == l_->loops().end()) return Expr(1);
+    if (loop == l_->loops().end()) break;
     const Expr& n = loop->extent;
-    for (const Loop& other : l_->loops())
-      if (other.extent.mentions(s.var)) return Expr(1);
-    switch (s.kind) {
-      case ScheduleLoop::Kind::point:
-        if (n.is(1)) continue;
-        parallel_loop_ = static_cast<int>(i);
-        return n;
-      case ScheduleLoop::Kind::block:
-        parallel_loop_ = static_cast<int>(i);
-        grain_ = s.step;
-        return ceil_div(n, Expr(grain_));
-      case ScheduleLoop::Kind::vector: {
-        if (i + 1 != schedule_->loops.size() || (n.constant() && *n.constant() < 2 * kVectorGrain)) return Expr(1);
-        parallel_loop_ = static_cast<int>(i);
-        const int64_t unit = s.step * schedule_->lanes;
-        grain_ = kVectorGrain / unit * unit;
-        return ceil_div(n, Expr(grain_));
-      }
-      case ScheduleLoop::Kind::tile:
-        return Expr(1);
+    bool bounds_others = false, is_blocked = false;
+    for (const Loop& other : l_->loops()) bounds_others |= other.extent.mentions(s.var);
+    for (size_t k = 0; k < i; ++k) is_blocked |= loops[k].var == s.var;  // its block loop is the one to split
+    if (bounds_others || is_blocked) continue;
+    int64_t grain = 1;
+    if (s.kind == ScheduleLoop::Kind::tile) grain = s.step;
+    if (s.kind == ScheduleLoop::Kind::block)  // blocks begin at any tile
+      for (size_t k = i + 1; k < loops.size(); ++k)
+        if (loops[k].var == s.var && loops[k].kind == ScheduleLoop::Kind::tile) grain = loops[k].step;
+    if (s.kind == ScheduleLoop::Kind::vector) {
+      if (i + 1 != loops.size() || (n.constant() && *n.constant() < 2 * kVectorGrain)) continue;
+      const int64_t unit = s.step * schedule_->lanes;
+      grain = kVectorGrain / unit * unit;
     }
+    const Expr parts = ceil_div(n, Expr(grain));
+    const int64_t count = parts.constant().value_or(kUnknown);
+    if (count <= most) continue;
+    most = count;
+    best = parts;
+    parallel_loop_ = static_cast<int>(i);
+    grain_ = grain;
   }
-  return Expr(1);
+  return best;
 }
 
 }  // namespace dlc::cpu

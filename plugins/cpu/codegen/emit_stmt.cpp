@@ -50,6 +50,7 @@ void Emitter::assign(const Stmt& s, const std::vector<Loop>& around) {
   schedule_ = &schedule;
   tile_ = {};
   parallel_loop_ = -1;
+  grain_ = 1;
   if (around.empty()) steps_.back().extent = choose_parallel_loop();
   blocks_.clear();
   scopes_.push_back({});  // values of this statement

@@ -182,8 +182,8 @@ class Emitter {
   void collect_symbols();
   void begin_function(const std::string& name, bool is_step);
   void step(const Stmt& s, const std::string& name);
-  // The loop that is split between threads: the first of the schedule that has more than one point, when parts of it
-  // can run alone. Gives the number of parts, and sets parallel_loop_ and grain_.
+  // The loop that is split between threads: the outermost with enough parts, or the one with the most. Gives the number
+  // of parts, and sets parallel_loop_ and grain_.
   Expr choose_parallel_loop();
 
   // --- statements (emit_stmt.cpp)

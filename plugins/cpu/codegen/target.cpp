@@ -44,32 +44,42 @@ Target Target::avx512() {
           .registers = 32};
 }
 
-Target Target::host() {
-  Target t;
-  for (const auto& [name, on] : host_features())
-    if (on) t.features += (t.features.empty() ? "+" : ",+") + name;
-  if (t.has("avx512f") && t.has("avx512bw") && t.has("avx512dq") && t.has("avx512vl")) {
-    t.features += ",+evex512";
-    t.vector_bytes = 64;
-    t.registers = 32;
-  } else if (t.has("avx2") && t.has("fma")) {
-    t.vector_bytes = 32;
+Target Target::with(std::span<const std::string> features) {
+  const auto has = [&](std::string_view f) { return std::ranges::count(features, f) > 0; };
+  Target t = baseline();
+  if (has("avx2") && has("fma")) t = avx2();
+  if (t.vector_bytes == 32 && has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl")) t = avx512();
+  for (std::string f : features) {
+    if (f.starts_with("sse4_")) f[4] = '.';
+    if (f.starts_with("amx_")) f[3] = '-';
+    if (f == "bmi1") f = "bmi";
+    std::erase(f, '_');
+    if (!t.has(f)) t.features += ",+" + f;
   }
+  return t;
+}
+
+Target Target::host() {
+  std::vector<std::string> features;
+  for (const auto& [name, on] : host_features())
+    if (on) features.push_back(name);
+  Target t = with(features);
   if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) t.l2_bytes = bytes;
   return t;
 }
 
-bool Target::runs_here() const {
+std::string Target::missing_here() const {
   const auto host = host_features();
+  std::string missing;
   size_t at = 0;
   while (at < features.size()) {
     const size_t end = std::min(features.find(',', at), features.size());
     const std::string name = features.substr(at + 1, end - at - 1);
     const auto it = host.find(name);
-    if (name != "evex512" && (it == host.end() || !it->second)) return false;
+    if (name != "evex512" && (it == host.end() || !it->second)) missing += (missing.empty() ? "" : ", ") + name;
     at = end + 1;
   }
-  return true;
+  return missing;
 }
 
 }  // namespace dlc::cpu

@@ -25,8 +25,9 @@ namespace dlc {
 
 class ArtifactWriter {
  public:
-  // The bytes must live until write(). Names are unique.
-  void add(std::string name, std::span<const std::byte> bytes);
+  // The bytes must live until write(). Names are unique. Parts are one after the other in the section.
+  void add(std::string name, std::span<const std::byte> bytes) { add(std::move(name), std::vector{bytes}); }
+  void add(std::string name, std::vector<std::span<const std::byte>> parts);
   void add(std::string name, std::string text);  // kept by the writer
   void set_meta(std::string json) { meta_ = std::move(json); }
   Result<> write(const std::string& path) const;
@@ -34,7 +35,7 @@ class ArtifactWriter {
  private:
   struct Section {
     std::string name;
-    std::span<const std::byte> bytes;
+    std::vector<std::span<const std::byte>> parts;
   };
   std::vector<Section> sections_;
   std::vector<std::shared_ptr<std::string>> owned_;

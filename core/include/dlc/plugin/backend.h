@@ -12,6 +12,7 @@
 // exceptions from crossing and carries diagnostics over.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,8 +35,12 @@ struct EmitRequest {
 
 struct EmitResult {
   std::vector<std::pair<std::string, std::vector<std::byte>>> files;  // "executable", "report.json", "library", ...
+  // When set, put() hands files on at once instead of keeping them; its first failure is kept in `forwarded`.
+  std::function<Result<>(const std::string& name, std::span<const std::byte> bytes)> forward;
+  Result<> forwarded;
   void put(std::string name, std::string_view text);
   void put(std::string name, std::vector<std::byte> bytes);
+  void put(std::string name, std::span<const std::byte> bytes);
   const std::vector<std::byte>* find(std::string_view name) const;  // null when absent
 };
 

@@ -36,9 +36,16 @@ struct CompiledPartition {
   std::vector<std::string> inputs, outputs;
   std::string program;  // `dlc.program 1` text: any other device can be given it
   NamedTensors weights;
+  // The same function as the plugin compiled it, when it laid constants out anew: what the executable is loaded with,
+  // and what an artifact holds. Empty: `program` and `weights` are that.
+  std::string own_program;
+  NamedTensors own_weights;
   std::shared_ptr<const void> owner;  // of the executable's bytes
   std::span<const std::byte> executable;
   std::string report = "{}";  // JSON
+
+  const std::string& compiled_program() const { return own_program.empty() ? program : own_program; }
+  const NamedTensors& compiled_weights() const { return own_program.empty() ? weights : own_weights; }
 };
 
 struct CompiledModel {

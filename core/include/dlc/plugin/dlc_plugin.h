@@ -74,8 +74,11 @@ typedef struct dlc_compiler_v1 {
   /* What of this program the plugin cannot compile, as JSON: {"refused": [{"call": 3, "rule": "...", "why": "...",
    * "line": 12}]}. May only narrow what the YAML allows. NULL: everything is taken. */
   int32_t (*match)(const dlc_emit_request* request, const dlc_sink* result, const dlc_error* error);
-  /* Compiles. Puts "executable" (what load() takes), and may put "report.json" and, by format, "library", "object",
-   * "archive" and "header". */
+  /* Compiles. Puts "executable" (what load() takes), and may put "report.json". Where the options ask for a library it
+   * puts that instead: "library", "header", and "weights" for a file beside it. "listing" is the text that the options
+   * ask for. A plugin that lays constants out anew puts "program", the program that it compiled: the same function with
+   * the same inputs and outputs, and "constant/NAME" with the bytes of each of its constants that the request lacks;
+   * the artifact then holds that program and those constants, which load() is given. */
   int32_t (*emit)(const dlc_emit_request* request, const dlc_sink* result, const dlc_error* error);
 } dlc_compiler_v1;
 
