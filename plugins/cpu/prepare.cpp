@@ -109,12 +109,16 @@ Result<Tensor> constant_behind(const Program& p, int buffer, const KernelTensor&
 
 class Preparation {
  public:
-  Preparation(Prepared& out, const Target& target) : out_(out), p_(out.program), target_(target) {}
+  Preparation(Prepared& out, const Target& target, bool with_views)
+      : out_(out), p_(out.program), target_(target), with_views_(with_views) {}
 
   Result<> run() {
     // Convolutions on blocks of one vector of channels match the contraction skeleton as they are.
     DLC_TRY(out_.blocked_buffers, assign_layouts(p_, {.block = target_.vector_bytes / 4}));
-    DLC_TRY(out_.aliases, alias_sets(p_));
+    if (with_views_) {
+      DLC_TRY(out_.aliases, alias_sets(p_));
+      place_replacements();
+    }
     for (const Kernel& k : p_.kernels) {
       DLC_TRY(Plan plan, plan_contractions(k, target_));
       kept_.push_back(used_tensors(plan.kernel));
@@ -134,6 +138,22 @@ class Preparation {
   }
 
  private:
+  // A value in the place of one that is no longer needed becomes a temporary at the same offset. That it may lie there
+  // is proved now, on kernels as they were lowered; the planned ones go through their points in another order, still
+  // each on its own, which the text's proof does not see.
+  void place_replacements() {
+    std::vector<Expr> offsets(p_.buffers.size(), Expr(0));  // in the arena
+    for (size_t b = 0; b < p_.buffers.size(); ++b) {
+      ProgramBuffer& buffer = p_.buffers[b];
+      offsets[b] = buffer.alias ? offsets[static_cast<size_t>(buffer.alias->base)] + buffer.alias->byte_offset
+                   : buffer.kind == BufferKind::temp ? buffer.offset
+                                                     : Expr(0);
+      if (!buffer.alias || !buffer.alias->replaces) continue;
+      buffer.alias.reset();
+      if (buffer.kind == BufferKind::temp) buffer.offset = offsets[b];
+    }
+  }
+
   // The call's buffers for the planned kernel: packed constants are new ones, one for all calls that pack the same.
   Result<> pass_packed(Call& c) {
     const auto kernel = static_cast<size_t>(c.kernel);
@@ -205,6 +225,7 @@ class Preparation {
   Prepared& out_;
   Program& p_;
   const Target& target_;
+  const bool with_views_;
   std::vector<Plan> plans_;
   std::vector<std::vector<bool>> kept_;
   std::map<std::tuple<size_t, size_t, int>, int> made_;  // kernel, which of its packed tensors, from: the constant
@@ -241,9 +262,13 @@ Result<Tensor> Prepared::constant(int buffer) const {
 }
 
 Result<Prepared> prepare(Program program, const Target& target) {
+  // Views are proved once more on the planned kernels; where that cannot be done, copies stay.
   Prepared out;
+  out.program = program;
+  if (Preparation(out, target, true).run()) return out;
+  out = {};
   out.program = std::move(program);
-  DLC_CHECK(Preparation(out, target).run());
+  DLC_CHECK(Preparation(out, target, false).run());
   return out;
 }
 
