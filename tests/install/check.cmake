@@ -139,7 +139,7 @@ must_succeed("compile net.so" "${dlc}" ${large} -o "${WORK}/large/net.so")
 must_succeed("build" "${CC}" "-I${WORK}/large" -DINPUTS=4200 -DOUTPUTS=4200 "-DSHAPE=\"1, 4200\""
              "${SOURCE}/use_network.c" "${WORK}/large/net.so" -o "${WORK}/large/use" "-Wl,-rpath,${WORK}/large")
 must_succeed("input" "${WORK}/large/use" inputs "${WORK}/large/x.npy")
-must_succeed("run" "${dlc}" run ${large} --input "x=${WORK}/large/x.npy" --output "y=${WORK}/large/y.npy")
+must_succeed("run" "${dlc}" run ${large} --input "x=${WORK}/large/x.npy" --output "${WORK}/large/y.npy")
 must_succeed("run net.so" "${WORK}/large/use" run "${WORK}/large/y.npy" "${WORK}/large/net.weights")
 file(SIZE "${WORK}/large/net.so" size)
 if(size GREATER 1000000)
