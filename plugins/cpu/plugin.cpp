@@ -42,7 +42,7 @@ std::string option(const EmitRequest& r, const char* key) {
   return options[key].get<std::string>();
 }
 
-// Milliseconds of the steps of one compilation, for the report.
+// Milliseconds of the steps of one compilation.
 class Steps {
  public:
   void done(const char* name) {
@@ -121,12 +121,12 @@ class CpuBackend : public Backend {
     }
     if (listing == "asm") result.put("listing", object.assembly);
     if (listing == "llvm") result.put("listing", object.llvm);
+    result.put("timing.json", steps.json().dump());
     result.put("report.json", ordered_json{{"features", target.features},
                                            {"vector_bytes", target.vector_bytes},
                                            {"blocked_buffers", prepared.blocked_buffers},
                                            {"views", prepared.aliases.views},
                                            {"in_place", prepared.aliases.in_place},
-                                           {"steps", steps.json()},
                                            {"kernels", kernels_json(prepared)}}
                                   .dump());
     return {};

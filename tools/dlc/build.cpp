@@ -106,13 +106,16 @@ Result<NumericsReport> commit(Graph& g, const HwDescription& hw, Dump& dump) {
   return report;
 }
 
-// What the plugin says of its own time: {"steps": [{"name", "ms"}]} in its report.
-std::vector<PassTiming> plugin_steps(const CompiledPartition& p) {
+// What the plugin says of its own time in "timing.json": [{"name", "ms"}]. Its report is stored and has none.
+std::vector<PassTiming> plugin_steps(const std::string& plugin, const EmitResult& files) {
   std::vector<PassTiming> out;
-  const Json report = Json::parse(p.report, nullptr, false);
-  if (!report.is_object() || !report.contains("steps") || !report["steps"].is_array()) return out;
-  for (const Json& s : report["steps"])
-    if (s.is_object()) out.push_back({p.device + " " + s.value("name", ""), s.value("ms", 0.0), {}});
+  const auto* bytes = files.find("timing.json");
+  if (bytes == nullptr) return out;
+  const auto* text = reinterpret_cast<const char*>(bytes->data());
+  const Json steps = Json::parse(text, text + bytes->size(), nullptr, false);
+  if (!steps.is_array()) return out;
+  for (const Json& s : steps)
+    if (s.is_object()) out.push_back({plugin + " " + s.value("name", ""), s.value("ms", 0.0), {}});
   return out;
 }
 
@@ -163,7 +166,7 @@ Result<Built> build(const ModelOptions& o, Context& cx) {
     EmitResult files;
     DLC_TRY(CompiledPartition part, compile_partition(piece.device, piece.backend, std::move(piece.program), b.hardware,
                                                       options.dump(), &files));
-    for (PassTiming& t : plugin_steps(part)) b.passes.push_back(std::move(t));
+    for (PassTiming& t : plugin_steps(part.device, files)) b.passes.push_back(std::move(t));
     b.passes.push_back({"emit " + piece.device, step.ms(), {{"kernels", kernels}}});
     b.model.partitions.push_back(std::move(part));
     b.files.push_back(std::move(files));

@@ -79,7 +79,7 @@ Result<> write_native(const Built& b, const std::string& output, const std::stri
 // What cannot be written is said before the work.
 Result<> check_writable(const std::string& path) {
   std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
+  folder += folder.empty() ? "." : "/.";  // a file there is no folder
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     return fail({path, 0, 0, {}}, fmt::format("cannot write: {}", std::strerror(errno)));
   std::error_code ec;
