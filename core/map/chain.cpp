@@ -2,11 +2,14 @@
 // same way. Loops of the instruction are assigned to loops of the kernel by what depends on them, and the cheapest
 // assignment by the machine's own `cycles` wins.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 
-#include "core/map/plan.h"
+#include "core/map/emit.h"
 #include "core/map/value.h"
 #include "dlc/base/checked.h"
 #include "dlc/kernel/access.h"
@@ -17,24 +20,20 @@ namespace {
 
 constexpr int kMostAssignments = 400;
 constexpr int kMostDepth = 4;
+constexpr std::string_view kOperand = "its operand", kResult = "its result";
 
 class ChainMaker {
  public:
-  ChainMaker(const Machine& machine, std::shared_ptr<Target> target) : machine_(machine), target_(std::move(target)) {
+  ChainMaker(const Machine& machine, std::shared_ptr<const Target> target)
+      : machine_(machine), target_(std::move(target)) {
     chain_.target = target_;
-    for (size_t t = 0; t < target_->buffers.size(); ++t) {
-      TensorType type{target_->kernel.tensors[t].dtype, {}};
-      for (const int64_t n : target_->shapes[t]) type.shape.emplace_back(n);
-      chain_.layouts.push_back(Layout::of(type, machine.lanes));
-    }
+    chain_.layouts = layouts_of(*target_, machine.lanes);
   }
 
   Result<Chain> run(const Loc& where) {
+    DLC_CHECK(element_types(where));
     auto plans = cover(target_->value, -1, 0);
-    if (!plans) {
-      Error e(where, "no instruction computes this: " + (why_.empty() ? std::string("nothing matches") : why_));
-      return std::unexpected(std::move(e));
-    }
+    if (!plans) return refuse(where, nearest_, why_);
     chain_.plans = std::move(*plans);
     return std::move(chain_);
   }
@@ -42,12 +41,47 @@ class ChainMaker {
  private:
   using Plans = std::vector<Plan>;
 
-  void blame(int depth, const std::string& why, size_t weight = 0) {
-    const size_t rank = static_cast<size_t>(depth) * 100 + weight;
-    if (why_.empty() || rank > why_rank_) {
-      why_ = why;
-      why_rank_ = rank;
+  std::unexpected<Error> refuse(const Loc& where, const Pattern* nearest, const std::string& why) const {
+    if (nearest == nullptr) return fail(where, "no instruction computes this");
+    return fail({machine_.hw->file, nearest->line, 0, where.node},
+                fmt::format("no instruction computes this; nearest is {}: {}", nearest->name, why));
+  }
+
+  // What goes in and out must be of types that some instruction reads and stores.
+  Result<> element_types(const Loc& where) const {
+    std::set<std::string> in, out;
+    const Pattern *load = nullptr, *store = nullptr;
+    for (const Mover& m : machine_.movers) (m.load ? load : store) = &m.pattern;
+    for (const Pattern& p : machine_.compute) {
+      walk(p.stmt().value, [&](const ValNode& n) {
+        if (n.kind != ValKind::read) return;
+        if (machine_.mover(p.spaces[static_cast<size_t>(n.tensor)], true) != nullptr)
+          in.insert(to_string(p.kernel.tensors[static_cast<size_t>(n.tensor)].dtype));
+      });
+      const auto to = static_cast<size_t>(p.stmt().tensor);
+      if (machine_.mover(p.spaces[to], false) != nullptr) out.insert(to_string(p.kernel.tensors[to].dtype));
     }
+    const auto check = [&](int tensor, std::string_view role, const std::set<std::string>& types, const Pattern* by) {
+      const KernelTensor& t = target_->kernel.tensors[static_cast<size_t>(tensor)];
+      if (types.contains(to_string(t.dtype))) return Result<>();
+      return Result<>(refuse(where, by,
+                             fmt::format("{} {} is {}, and instructions {} {}", role, t.name, to_string(t.dtype),
+                                         role == kResult ? "give" : "take", fmt::join(types, ", "))));
+    };
+    Result<> ok;
+    walk(target_->value, [&](const ValNode& n) {
+      if (n.kind == ValKind::read && ok) ok = check(n.tensor, kOperand, in, load);
+    });
+    DLC_CHECK(ok);
+    return check(target_->output, kResult, out, store);
+  }
+
+  void blame(int depth, const Pattern& p, const std::function<std::string()>& why, size_t weight = 0) {
+    const size_t rank = static_cast<size_t>(depth) * 100 + weight;
+    if (nearest_ != nullptr && rank <= why_rank_) return;
+    nearest_ = &p;
+    why_ = why();
+    why_rank_ = rank;
   }
 
   static int64_t total(const Plans& plans) {
@@ -66,10 +100,13 @@ class ChainMaker {
       if (space >= 0 ? to != space : machine_.mover(to, false) == nullptr) continue;
       const DType wanted = target_->kernel.tensors[static_cast<size_t>(target_->output)].dtype;
       if (space < 0 &&
-          (element.bytes() != wanted.bytes() || !fits(value_range(v, target_->kernel, target_->ranges), wanted)))
+          (element.bytes() != wanted.bytes() || !fits(value_range(v, target_->kernel, target_->ranges), wanted))) {
+        blame(depth, p,
+              [&] { return fmt::format("it gives {}, {} is wanted", to_string(element), to_string(wanted)); });
         continue;
+      }
       UnifyResult u = unify(p, v, target_->kernel, target_->ranges);
-      if (u.found.empty()) blame(depth, u.why, std::min<size_t>(u.depth, 40));
+      if (u.found.empty() && u.why) blame(depth, p, u.why, std::min<size_t>(u.depth, 40));
       for (Unified& found : u.found) {
         auto plans = complete(p, std::move(found), v, space, depth);
         if (plans && (!best || total(*plans) < total(*best))) best = std::move(plans);
@@ -95,7 +132,7 @@ class ChainMaker {
     if (!plan.store.address.base.valid() || shares_fields(plan)) return std::nullopt;
     if (space < 0) {
       plan.store.tensor = target_->output;
-      plan.store.index = target_->output_index;
+      plan.store.set_index(*target_, target_->output_index);
     }
     accumulating(plan, v);
     std::vector<bool> mine(target_->loops.size(), false);
@@ -120,6 +157,12 @@ class ChainMaker {
     return false;
   }
 
+  static std::vector<Expr> index_of(const Val& read) {
+    std::vector<Expr> out;
+    for (const Val& a : read->args) out.push_back(val::as_expr(a).value_or(Expr::symbol("data")));
+    return out;
+  }
+
   std::optional<Operand> operand(const Pattern& p, const Reading& r, Plans& plans, int depth) {
     Operand o;
     o.space = p.spaces[static_cast<size_t>(r.pattern->tensor)];
@@ -137,16 +180,17 @@ class ChainMaker {
         return o;
       }
       o.tensor = r.target->tensor;
-      for (const Val& a : r.target->args) o.index.push_back(val::as_expr(a).value_or(Expr::symbol("data")));
+      o.set_index(*target_, index_of(r.target));
       return o;
     }
     if (is_read && !looks_up) {
       const KernelTensor& t = target_->kernel.tensors[static_cast<size_t>(r.target->tensor)];
       o.tensor = r.target->tensor;
-      for (const Val& a : r.target->args) o.index.push_back(*val::as_expr(a));
+      o.set_index(*target_, index_of(r.target));
       if (machine_.mover(o.space, true) == nullptr || t.dtype != o.element) {
-        blame(depth, fmt::format("{} is {}, {} reads {}", t.name, to_string(t.dtype), p.name, to_string(o.element)),
-              50);
+        blame(
+            depth, p,
+            [&] { return fmt::format("{} is {}, it reads {}", t.name, to_string(t.dtype), to_string(o.element)); }, 50);
         return std::nullopt;
       }
       return o;
@@ -240,7 +284,7 @@ class ChainMaker {
       if (s.best) break;
     }
     if (!s.best) {
-      if (!s.why.empty()) blame(depth, s.why, 80);
+      if (!s.why.empty()) blame(depth, *plan.pattern, [&] { return s.why; }, 80);
       return false;
     }
     plan.assign = *s.best;
@@ -277,8 +321,8 @@ class ChainMaker {
       used[v] = false;
     }
     if (!any && lane && s.why.empty())
-      s.why = fmt::format("{} needs a loop of {} in all operands that its loop {} walks; there is none",
-                          plan.pattern->name, to_string(loop.extent), loop.var);
+      s.why = fmt::format("it needs a loop of {} in all operands that its loop {} walks; there is none",
+                          to_string(loop.extent), loop.var);
     if (!lane) step(s, at + 1, used);
   }
 
@@ -294,13 +338,13 @@ class ChainMaker {
   void consider(Search& s) {
     Plan& plan = *s.plan;
     if (!lanes_covered(plan)) {
-      if (s.why.empty()) s.why = plan.pattern->name + " does not walk the channels of an operand together";
+      if (s.why.empty()) s.why = "it does not walk the channels of an operand together";
       return;
     }
     for (size_t v = 0; v < target_->loops.size(); ++v) {
       const bool assigned = std::ranges::find(plan.assign, static_cast<int>(v)) != plan.assign.end();
       if (target_->loops[v].reduction && plan.uses[v] && !assigned && !plan.accumulate) {
-        if (s.why.empty()) s.why = fmt::format("{} has no loop for {}", plan.pattern->name, target_->loops[v].var);
+        if (s.why.empty()) s.why = fmt::format("it has no loop for {}", target_->loops[v].var);
         return;
       }
     }
@@ -326,7 +370,7 @@ class ChainMaker {
         if (s.why.empty()) s.why = why;
         continue;
       }
-      const int64_t cost = times * cycles(*plan.pattern->what, solved->instruction);
+      const int64_t cost = times * cycles_of(*machine_.hw, solved->instruction);
       if (!s.best || cost < s.cost) {
         s.best = plan.assign;
         s.cost = cost;
@@ -353,29 +397,18 @@ class ChainMaker {
     return temps;
   }
 
-  static int64_t constant_part(const Expr& e) {
-    for (const Term& t : e.terms())
-      if (t.factors.empty()) return t.coefficient;
-    return 0;
-  }
-
-  static int64_t cycles(const HwInsn& insn, const Instruction& i) {
-    std::map<std::string, int64_t, std::less<>> fields;
-    for (size_t f = 0; f < insn.fields.size(); ++f) fields.emplace(insn.fields[f].name, i.fields[f]);
-    return insn.cycles ? evaluate(*insn.cycles, fields).value_or(1) : 1;
-  }
-
   const Machine& machine_;
-  std::shared_ptr<Target> target_;
+  std::shared_ptr<const Target> target_;
   Chain chain_;                                                            // without plans: for solve()
   std::map<std::pair<const ValNode*, int>, std::optional<Plans>> covers_;  // by value and memory
+  const Pattern* nearest_ = nullptr;  // the first condition of it that failed is why_
   std::string why_;
   size_t why_rank_ = 0;
 };
 
 }  // namespace
 
-Result<Chain> make_chain(const Machine& machine, std::shared_ptr<Target> target, const Loc& where) {
+Result<Chain> make_chain(const Machine& machine, std::shared_ptr<const Target> target, const Loc& where) {
   return ChainMaker(machine, std::move(target)).run(where);
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/map/emit.h"
+#include "core/map/mapper.h"
 #include "core/map/sync.h"
 #include "dlc/base/checked.h"
 #include "dlc/hw/check_program.h"
@@ -12,53 +12,43 @@
 
 namespace dlc {
 
-using map::Chain;
 using map::Emitter;
 using map::Layout;
 using map::Machine;
+using map::Mapper;
+using map::Mapping;
 using map::Place;
-using map::Target;
-using map::Tiling;
 
 namespace {
 
-Loc place_of(const Program& p, const Call& call) {
-  Loc loc;
-  loc.node = call.locations.empty() ? p.kernels[static_cast<size_t>(call.kernel)].name : call.locations.front();
-  return loc;
-}
-
-Result<Chain> chain_for(const Machine& machine, const Program& p, const Call& call) {
-  DLC_TRY(Target target, map::make_target(p, call, machine.lanes));
-  return map::make_chain(machine, std::make_shared<Target>(std::move(target)), place_of(p, call));
-}
-
 class Compiler {
  public:
-  Compiler(const HwDescription& hw, const Program& p, const AcceleratorOptions& options)
-      : hw_(hw), p_(p), options_(options) {}
+  Compiler(Mapper& mapper, const Program& p, const AcceleratorOptions& options)
+      : mapper_(mapper), machine_(mapper.machine()), hw_(mapper.hw()), p_(p), options_(options) {}
 
   Result<AcceleratorImage> run() {
-    DLC_TRY(machine_, map::read_machine(hw_));
-    DLC_CHECK(segments());
+    for (size_t s = 0; s < hw_.spaces.size(); ++s) {
+      const int i = static_cast<int>(s);
+      if (hw_.spaces[s].segment >= 0 && i != machine_.weights && i != machine_.arena && i != machine_.code)
+        io_.push_back(i);
+    }
     DLC_CHECK(buffers());
-    Emitter emitter(machine_, p_, places_, weights_);
-    for (size_t c = 0; c < p_.calls.size(); ++c) {
-      const Call& call = p_.calls[c];
-      const Loc where = place_of(p_, call);
-      DLC_TRY(const Chain chain, chain_for(machine_, p_, call));
-      DLC_TRY(const Tiling tiling, map::choose_tiling(machine_, chain, where));
+    Emitter emitter(machine_, places_);
+    for (const Call& call : p_.calls) {
+      const Loc where = map::place_of(p_, call);
+      const auto mapping = mapper_.map(p_, call);
+      if (!mapping) {
+        const Refusal& r = mapping.error();
+        return fail({r.yaml_line > 0 ? hw_.file : "", r.yaml_line, 0, where.node}, r.why, r.next);
+      }
       AcceleratorLayer layer;
       layer.name = where.node;
       layer.first = static_cast<int64_t>(emitter.program.size());
-      DLC_CHECK(emitter.call(chain, tiling, where));
+      DLC_CHECK(emitter.call(mapping->chain, mapping->tiling, where));
       layer.end = static_cast<int64_t>(emitter.program.size());
       layer.macs = macs(p_.kernels[static_cast<size_t>(call.kernel)]).constant().value_or(0);
-      for (const map::Plan& plan : chain.plans) layer.plan += (layer.plan.empty() ? "" : ", ") + plan.pattern->name;
-      for (size_t l = 0; l < chain.target->loops.size(); ++l)
-        if (tiling.tile[l] > 1 || chain.target->loops[l].extent > 1)
-          layer.tile +=
-              fmt::format("{}{}:{}", layer.tile.empty() ? "" : " ", chain.target->loops[l].var, tiling.tile[l]);
+      layer.plan = mapping->plan();
+      layer.tile = mapping->tile();
       out_.layers.push_back(std::move(layer));
     }
     out_.program = std::move(emitter.program);
@@ -69,39 +59,20 @@ class Compiler {
   }
 
  private:
-  int segment(const char* name) const {
-    for (size_t s = 0; s < hw_.spaces.size(); ++s)
-      if (hw_.spaces[s].segment >= 0 && hw_.spaces[s].name.ends_with("." + std::string(name)))
-        return static_cast<int>(s);
-    return -1;
-  }
-
-  Result<> segments() {
-    weights_ = segment("weights");
-    arena_ = segment("arena");
-    if (weights_ < 0 || arena_ < 0 || segment("code") < 0)
-      return fail({hw_.file, 0, 0, {}}, hw_.name + " has no external memory with segments code, weights and arena");
-    for (size_t s = 0; s < hw_.spaces.size(); ++s) {
-      const int i = static_cast<int>(s);
-      if (hw_.spaces[s].segment >= 0 && i != weights_ && i != arena_ && i != segment("code")) io_.push_back(i);
-    }
-    return {};
-  }
-
   int64_t bytes_of(const ProgramBuffer& b) const { return Layout::of(b.type, machine_.lanes).bytes(); }
 
   // The memory plan for the buffers as they really lie; what has no segment of its own follows in the arena.
   Result<> buffers() {
     Program sized = p_;
     for (ProgramBuffer& b : sized.buffers) b.type = {kU8, {Expr(bytes_of(b))}};
-    const int64_t align = hw_.state_of(arena_).align;
+    const int64_t align = hw_.state_of(machine_.arena).align;
     DLC_CHECK(plan_memory(sized, align));
     out_.arena_bytes = sized.arena_bytes.constant().value_or(0);
     size_t next = 0;
     for (size_t b = 0; b < p_.buffers.size(); ++b) {
       const ProgramBuffer& buffer = p_.buffers[b];
       if (buffer.alias || buffer.kind == BufferKind::constant) continue;
-      Place place{arena_, 0};
+      Place place{machine_.arena, 0};
       if (buffer.kind == BufferKind::temp) {
         place.offset = sized.buffers[b].offset.constant().value_or(0);
       } else if (next < io_.size()) {
@@ -145,12 +116,12 @@ class Compiler {
     return {};
   }
 
+  Mapper& mapper_;
+  const Machine& machine_;
   const HwDescription& hw_;
   const Program& p_;
   const AcceleratorOptions& options_;
-  Machine machine_;
   AcceleratorImage out_;
-  int weights_ = -1, arena_ = -1;
   std::vector<int> io_;
   std::map<int, Place> places_;
 };
@@ -169,28 +140,38 @@ int AcceleratorImage::layer_of(int64_t instruction) const {
   return -1;
 }
 
+struct AcceleratorCompiler::Impl {
+  Mapper mapper;
+};
+AcceleratorCompiler::AcceleratorCompiler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+AcceleratorCompiler::AcceleratorCompiler(AcceleratorCompiler&&) noexcept = default;
+AcceleratorCompiler& AcceleratorCompiler::operator=(AcceleratorCompiler&&) noexcept = default;
+AcceleratorCompiler::~AcceleratorCompiler() = default;
+
+Result<AcceleratorCompiler> AcceleratorCompiler::make(std::shared_ptr<const HwDescription> hw) {
+  DLC_TRY(Machine machine, map::read_machine(*hw));
+  return AcceleratorCompiler(std::make_unique<Impl>(Mapper(std::move(hw), std::move(machine))));
+}
+
+std::vector<Refusal> AcceleratorCompiler::refused(const Program& program) {
+  std::vector<Refusal> out;
+  for (size_t c = 0; c < program.calls.size(); ++c) {
+    const auto mapping = impl_->mapper.map(program, program.calls[c]);
+    if (mapping) continue;
+    out.push_back(mapping.error());
+    out.back().call = static_cast<int>(c);
+  }
+  return out;
+}
+
+Result<AcceleratorImage> AcceleratorCompiler::compile(const Program& program, const AcceleratorOptions& options) {
+  return Compiler(impl_->mapper, program, options).run();
+}
+
 Result<AcceleratorImage> compile_for(const HwDescription& hw, const Program& program,
                                      const AcceleratorOptions& options) {
-  return Compiler(hw, program, options).run();
-}
-
-struct CallMatcher::Impl {
-  Machine machine;
-};
-CallMatcher::CallMatcher(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-CallMatcher::CallMatcher(CallMatcher&&) noexcept = default;
-CallMatcher& CallMatcher::operator=(CallMatcher&&) noexcept = default;
-CallMatcher::~CallMatcher() = default;
-
-Result<CallMatcher> CallMatcher::make(const HwDescription& hw) {
-  DLC_TRY(Machine machine, map::read_machine(hw));
-  return CallMatcher(std::make_unique<Impl>(std::move(machine)));
-}
-
-Result<> CallMatcher::match(const Program& program, const Call& call) const {
-  DLC_TRY(const Chain chain, chain_for(impl_->machine, program, call));
-  DLC_TRY(const Tiling tiling, map::choose_tiling(impl_->machine, chain, place_of(program, call)));
-  return {};
+  DLC_TRY(AcceleratorCompiler compiler, AcceleratorCompiler::make({&hw, [](const HwDescription*) {}}));
+  return compiler.compile(program, options);
 }
 
 std::vector<std::byte> pack_io(const AcceleratorIo& io, const Tensor& from) {

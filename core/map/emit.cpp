@@ -58,9 +58,6 @@ void put_int(std::byte* to, int64_t value, int64_t bytes) { std::memcpy(to, &val
 
 }  // namespace
 
-Emitter::Emitter(const Machine& machine, const Program& program, std::map<int, Place> places, int weights_segment)
-    : machine_(machine), program_in_(program), places_(std::move(places)), weights_segment_(weights_segment) {}
-
 Ring& Emitter::ring(int space) {
   const int state = machine_.hw->spaces[static_cast<size_t>(space)].state;
   return rings_.try_emplace(state, machine_.hw->state[static_cast<size_t>(state)]).first->second;
@@ -69,8 +66,9 @@ Ring& Emitter::ring(int space) {
 Result<int64_t> Emitter::allocate(int space, int64_t bytes, int64_t align, const std::string& key, bool for_tile) {
   Ring& r = ring(space);
   if (const auto at = r.allocate(bytes, align, key, for_tile)) return *at;
-  return fail(where_, fmt::format("{} is {} bytes; a tile's {} more do not fit beside what it holds",
-                                  machine_.hw->spaces[static_cast<size_t>(space)].name, r.capacity(), bytes));
+  return fail(where_,
+              fmt::format("does not fit: {} is {} bytes, and a tile's {} more find no place beside what it holds",
+                          machine_.hw->spaces[static_cast<size_t>(space)].name, r.capacity(), bytes));
 }
 
 Result<> Emitter::copy(const Copy& c) {
@@ -88,22 +86,35 @@ Result<> Emitter::call(const Chain& chain, const Tiling& tiling, const Loc& wher
   const Target& t = *chain.target;
   Box whole{std::vector<int64_t>(t.loops.size(), 0), std::vector<int64_t>(t.loops.size(), 1)};
   for (const Box& box : boxes(t, tiling.tile, tiling.order, whole)) {
-    temps_.assign(chain.plans.size(), {});
-    temp_address_.assign(chain.plans.size(), -1);
-    for (size_t p = 0; p < chain.plans.size(); ++p) {
-      std::vector<size_t> reductions;
-      for (size_t l = 0; l < t.loops.size(); ++l)
-        if (t.loops[l].reduction && chain.plans[p].uses[l]) reductions.push_back(l);
-      bool accumulate = false;
-      for (const Box& part : boxes(t, tiling.tile, reductions, box)) {
-        DLC_CHECK(issue(p, part, accumulate));
-        accumulate = true;
-      }
+    const size_t before = program.size();
+    if (auto ok = tile(tiling, box); !ok) {
+      // What is still there from before leaves holes: the tile gets the memories to itself.
+      rings_.clear();
+      program.resize(before);
+      tiles.resize(before);
+      DLC_CHECK(tile(tiling, box));
     }
     for (auto& [state, r] : rings_) r.end_tile();
     ++tile_;
   }
   ++calls_;
+  return {};
+}
+
+Result<> Emitter::tile(const Tiling& tiling, const Box& box) {
+  const Target& t = *chain_->target;
+  temps_.assign(chain_->plans.size(), {});
+  temp_address_.assign(chain_->plans.size(), -1);
+  for (size_t p = 0; p < chain_->plans.size(); ++p) {
+    std::vector<size_t> reductions;
+    for (size_t l = 0; l < t.loops.size(); ++l)
+      if (t.loops[l].reduction && chain_->plans[p].uses[l]) reductions.push_back(l);
+    bool accumulate = false;
+    for (const Box& part : boxes(t, tiling.tile, reductions, box)) {
+      DLC_CHECK(issue(p, part, accumulate));
+      accumulate = true;
+    }
+  }
   return {};
 }
 
@@ -247,14 +258,14 @@ Result<int64_t> Emitter::load_group(const Plan& plan, const Group& g, const Box&
     auto bytes = image_of(plan, g, box, shape);
     bytes.resize(static_cast<size_t>(size));
     weights.insert(weights.end(), bytes.begin(), bytes.end());
-    const int64_t align = machine_.hw->state_of(weights_segment_).align;
+    const int64_t align = machine_.hw->state_of(machine_.weights).align;
     weights.resize(static_cast<size_t>(ceil_div(static_cast<int64_t>(weights.size()), align) * align));
   }
   DLC_TRY(const int64_t address, allocate(g.space, size, std::lcm(alignment(g.base), word), key, false));
   Copy c;
   c.space = g.space;
   c.address = address;
-  c.segment = weights_segment_;
+  c.segment = machine_.weights;
   c.offset = image->second;
   c.dims.push_back({size / word, word, 0, -1});
   DLC_CHECK(copy(c));

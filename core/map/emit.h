@@ -38,7 +38,7 @@ int64_t cycles_of(const HwDescription& hw, const Instruction& i);
 
 class Emitter {
  public:
-  Emitter(const Machine& machine, const Program& program, std::map<int, Place> places, int weights_segment);
+  Emitter(const Machine& machine, std::map<int, Place> places) : machine_(machine), places_(std::move(places)) {}
 
   Result<> call(const Chain& chain, const Tiling& tiling, const Loc& where);
 
@@ -54,6 +54,7 @@ class Emitter {
     int64_t low = 0, high = 0;  // byte offsets against the base
     std::vector<size_t> members;
   };
+  Result<> tile(const Tiling& tiling, const Box& box);
   Result<> issue(size_t plan, const Box& box, bool accumulate);
   Result<> store_result(const Plan& plan, const Box& box, int64_t address);
   Result<int64_t> load_data(const Operand& o, const Box& box);
@@ -66,9 +67,7 @@ class Emitter {
   Result<> copy(const Copy& c);
 
   const Machine& machine_;
-  const Program& program_in_;
   std::map<int, Place> places_;
-  int weights_segment_;
   std::map<int, Ring> rings_;
   std::map<std::string, int64_t> images_;  // content key -> offset in weights
 

@@ -27,7 +27,7 @@ bool FieldSolver::set(int field, int64_t value) {
 }
 
 bool FieldSolver::equal(const Expr& e, int64_t value) {
-  equations_.emplace_back(e, value);
+  equations_.push_back({e, e, value});
   return propagate();
 }
 
@@ -48,12 +48,12 @@ bool FieldSolver::propagate() {
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t i = 0; i < equations_.size();) {
-      const Expr e = known(equations_[i].first);
-      const int64_t value = equations_[i].second;
+      const Expr e = equations_[i].rest = known(equations_[i].rest);
+      const int64_t value = equations_[i].value;
       const auto symbols = e.symbols();
       if (symbols.empty()) {
         if (!e.is(value))
-          return fail(fmt::format("{}: {} is {}, {} is wanted", insn_->name, to_string(equations_[i].first),
+          return fail(fmt::format("{}: {} is {}, {} is wanted", insn_->name, to_string(equations_[i].given),
                                   to_string(e), value));
         equations_.erase(equations_.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
@@ -66,7 +66,7 @@ bool FieldSolver::propagate() {
         continue;
       }
       if ((value - *base) % *slope != 0)
-        return fail(fmt::format("{}: {} cannot be {}", insn_->name, to_string(equations_[i].first), value));
+        return fail(fmt::format("{}: {} cannot be {}", insn_->name, to_string(equations_[i].given), value));
       const int field = insn_->field(symbols[0]);
       if (field < 0 || !set(field, (value - *base) / *slope)) return false;
       equations_.erase(equations_.begin() + static_cast<std::ptrdiff_t>(i));

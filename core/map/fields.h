@@ -41,7 +41,11 @@ class FieldSolver {
 
   const HwInsn* insn_;
   std::map<std::string, Expr, std::less<>> exprs_;
-  std::vector<std::pair<Expr, int64_t>> equations_;
+  struct Equation {
+    Expr given, rest;  // rest: what was known is put in
+    int64_t value = 0;
+  };
+  std::vector<Equation> equations_;
   std::vector<std::pair<Val, int64_t>> checks_;
   std::string why_;
 };

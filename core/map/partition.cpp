@@ -1,164 +1,32 @@
+// The cut: units of the same place, as many as are ready, become a partition.
 #include "dlc/map/partition.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "dlc/map/compile.h"
-#include "dlc/passes/fuse.h"
+#include "core/map/place.h"
 
 namespace dlc {
 
+using map::Placed;
+using map::Unit;
+
 namespace {
 
-// Nodes that stay together: a fusion group, or the part of one that the device takes.
-struct Unit {
-  std::vector<NodeId> nodes;
-  bool on_device = false;
-};
-
-// A program of one call, for the matcher. An input that `base` names is a view of another value.
-Program program_of(const Graph& g, const FusionGroup& group, const std::map<ValueId, ValueId>& base = {}) {
-  Program p;
-  p.kernels.push_back(group.kernel);
-  Call c;
-  c.kernel = 0;
-  c.locations = group.kernel.locations;
-  const auto add = [&](ValueId v, BufferKind kind) {
-    ProgramBuffer b;
-    b.name = g.value(v).name;
-    b.type = g.value(v).type;
-    b.kind = g.value(v).constant ? BufferKind::constant : kind;
-    if (g.value(v).constant) p.weights.emplace_back(b.name, *g.value(v).constant);
-    if (const auto it = base.find(v); it != base.end() && kind == BufferKind::input) {
-      ProgramBuffer whole;
-      whole.name = b.name + ".base";
-      whole.type = g.value(it->second).type;
-      whole.kind = BufferKind::input;
-      p.buffers.push_back(std::move(whole));
-      b.kind = BufferKind::temp;
-      b.alias = BufferAlias{static_cast<int>(p.buffers.size()) - 1, Expr(0)};
-    }
-    p.buffers.push_back(std::move(b));
-    c.buffers.push_back(static_cast<int>(p.buffers.size()) - 1);
-  };
-  for (const ValueId v : group.inputs) add(v, BufferKind::input);
-  for (const ValueId v : group.outputs) add(v, BufferKind::output);
-  p.calls.push_back(std::move(c));
-  return p;
-}
-
-class Partitioner {
+class Cutter {
  public:
-  Partitioner(const Graph& g, const HwDescription& hw, std::string device)
-      : g_(g), hw_(hw), device_(std::move(device)), placed_(g.node_count()) {}
+  Cutter(const Graph& g, const std::vector<Unit>& units, const std::string& device)
+      : g_(g), units_(units), device_(device) {}
 
-  Result<Partitioning> run() {
-    DLC_TRY(const CallMatcher matcher, CallMatcher::make(hw_));
-    matcher_ = &matcher;
-    DLC_TRY(const auto groups, fuse(g_));
-    for (const FusionGroup& group : groups) DLC_CHECK(place(group.nodes));
-    settle_views();
+  Result<std::vector<Partition>> run() {
     DLC_CHECK(cut());
-    for (const NodeId n : g_.order()) out_.nodes.push_back(std::move(placed_[static_cast<size_t>(n)]));
     return std::move(out_);
   }
 
  private:
-  const HwOpRule* refused(NodeId n) const {
-    for (const HwOpRule& r : hw_.ops) {
-      const bool named =
-          std::ranges::any_of(r.ops, [&](const std::string& op) { return op == "*" || op == g_.node(n).op; });
-      if (named && r.types.empty()) return r.place == "host" ? &r : nullptr;  // first match wins
-    }
-    return nullptr;
-  }
-
-  void note(NodeId n, const std::string& device, const std::string& rule, const std::string& why, int line = 0) {
-    const Node& node = g_.node(n);
-    placed_[static_cast<size_t>(n)] = {
-        n, node.locations.empty() ? node.op : node.locations.front(), node.op, device, rule, why, line};
-  }
-
-  // The longest beginning of the group that the device takes, then the rest.
-  Result<> place(std::span<const NodeId> nodes) {
-    if (nodes.empty()) return {};
-    std::string why;
-    for (size_t n = nodes.size(); n > 0; --n) {
-      const auto part = nodes.first(n);
-      if (std::ranges::any_of(part, [&](NodeId m) { return refused(m) != nullptr; })) continue;
-      if (n < nodes.size() && !closed(part)) continue;
-      DLC_TRY(const FusionGroup group, merge_nodes(g_, part));
-      if (group.is_extern) break;
-      Result<> ok;
-      if (group.is_view) {
-        const ValueId from = group.inputs[0];
-        const auto deeper = views_.find(from);
-        views_[group.outputs[0]] = deeper == views_.end() ? from : deeper->second;
-      } else {
-        ok = match(group);
-      }
-      if (ok) {
-        for (const NodeId m : part) note(m, device_, group.is_view ? "view" : "an instruction's text matches", "");
-        units_.push_back({{part.begin(), part.end()}, true});
-        return place(nodes.subspan(n));
-      }
-      if (why.empty()) why = std::string(ok.error().message());
-    }
-    const NodeId first = nodes.front();
-    if (const HwOpRule* r = refused(first))
-      note(first, "host", "ops", r->why, r->loc.line);
-    else
-      note(first, "host", "no instruction", why);
-    units_.push_back({{first}, false});
-    return place(nodes.subspan(1));
-  }
-
-  // A reshape costs nothing where its reader can walk the elements as they lie; otherwise the host moves them.
-  Result<> match(const FusionGroup& group) {
-    Program p = program_of(g_, group, views_);
-    Result<> ok = matcher_->match(p, p.calls[0]);
-    const bool reads_view = std::ranges::any_of(group.inputs, [&](ValueId v) { return views_.contains(v); });
-    if (ok || !reads_view) return ok;
-    p = program_of(g_, group);
-    Result<> moved = matcher_->match(p, p.calls[0]);
-    if (!moved) return ok;
-    for (const ValueId v : group.inputs)
-      if (views_.erase(v) > 0) on_host_.insert(g_.value(v).producer);
-    return moved;
-  }
-
-  // Views whose elements somebody else must see in order are made by the host.
-  void settle_views() {
-    std::map<NodeId, Unit*> unit_of;
-    for (Unit& u : units_)
-      for (const NodeId n : u.nodes) unit_of[n] = &u;
-    for (size_t i = units_.size(); i-- > 0;) {
-      Unit& u = units_[i];
-      if (!u.on_device || placed_[static_cast<size_t>(u.nodes[0])].rule != "view") continue;
-      const ValueId v = g_.node(u.nodes[0]).outputs[0];
-      bool host = on_host_.contains(u.nodes[0]) || std::ranges::find(g_.outputs, v) != g_.outputs.end();
-      for (const NodeId user : g_.users(v)) host |= !unit_of.at(user)->on_device;
-      // A view of what the host made is made there too.
-      const NodeId producer = g_.value(g_.node(u.nodes[0]).inputs[0]).producer;
-      if (!host && (producer == kNoNode || !unit_of.at(producer)->on_device)) host = !views_.contains(v);
-      if (!host) continue;
-      u.on_device = false;
-      note(u.nodes[0], "host", "view", "its elements must be moved into another layout");
-    }
-  }
-
-  // Only the last node of the part is seen outside it.
-  bool closed(std::span<const NodeId> part) const {
-    for (const NodeId n : part.first(part.size() - 1))
-      for (const ValueId v : g_.node(n).outputs) {
-        if (std::ranges::find(g_.outputs, v) != g_.outputs.end()) return false;
-        for (const NodeId u : g_.users(v))
-          if (std::ranges::find(part, u) == part.end()) return false;
-      }
-    return true;
-  }
-
   // Takes ready units of the same place as long as there are any, then changes the place.
   Result<> cut() {
     std::map<NodeId, size_t> unit_of;
@@ -227,7 +95,7 @@ class Partitioner {
           if (g_.outputs[i] == v && !(later && g_.output_names[i] == g_.value(v).name))
             add_output(g, value.at(v), g_.output_names[i]);
       }
-    out_.partitions.push_back(std::move(part));
+    out_.push_back(std::move(part));
     return {};
   }
 
@@ -237,15 +105,75 @@ class Partitioner {
   }
 
   const Graph& g_;
-  const HwDescription& hw_;
-  std::string device_;
-  const CallMatcher* matcher_ = nullptr;
-  std::vector<Unit> units_;
-  std::map<ValueId, ValueId> views_;  // reshaped values that are read as they lie, and what they are views of
-  std::set<NodeId> on_host_;          // reshapes that are not
-  std::vector<NodePlacement> placed_;
-  Partitioning out_;
+  const std::vector<Unit>& units_;
+  const std::string& device_;
+  std::vector<Partition> out_;
 };
+
+size_t on_device(const Placed& p) {
+  return static_cast<size_t>(std::ranges::count_if(p.units, [](const Unit& u) { return u.on_device; }));
+}
+
+// Nodes that the device would take if sizes were known.
+Result<> symbolic(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
+                  Placed& placed) {
+  std::set<std::string> symbols;
+  for (const NodeId n : g.order())
+    for (const ValueId v : g.node(n).outputs)
+      for (const Expr& e : g.value(v).type.shape) {
+        const auto names = e.symbols();
+        symbols.insert(names.begin(), names.end());
+      }
+  if (symbols.empty()) return {};
+  auto fixed = with_smallest_shapes(g);
+  if (!fixed) return {};  // the smallest sizes are not possible: nothing can be said
+  DLC_TRY(const Placed known, map::place(*fixed, hw, device, ask));
+  if (on_device(known) <= on_device(placed)) return {};
+  std::string names, next;
+  for (const std::string& s : symbols) {
+    const auto range = g.symbols.find(s);
+    const int64_t least = range == g.symbols.end() ? 1 : std::max<int64_t>(range->second.bounds.lo, 1);
+    names += (names.empty() ? "" : ", ") + s;
+    next += fmt::format("{}--dim {}={}", next.empty() ? "" : " ", s, least);
+  }
+  placed.problems.push_back({Severity::error,
+                             {},
+                             fmt::format("the model's sizes depend on {}, and programs for {} have fixed sizes: {} of "
+                                         "{} kernels would run there if they were known",
+                                         names, hw.name, on_device(known), known.units.size()),
+                             next});
+  return {};
+}
+
+// A compilation that gives the machine nothing at all to do is told.
+void nothing(const Graph& g, const HwDescription& hw, Placed& placed) {
+  if (on_device(placed) > 0 || placed.units.empty() || !placed.problems.empty()) return;
+  const NodePlacement* first = nullptr;
+  for (const NodeId n : g.order())
+    if (const NodePlacement& p = placed.nodes[static_cast<size_t>(n)]; !first && p.rule != "ops" && p.rule != "view")
+      first = &p;
+  const std::string message = fmt::format("nothing of this model runs on {}", hw.name);
+  if (first == nullptr) {
+    placed.problems.push_back(
+        {Severity::warning, {hw.file, 0, 0, {}}, message + ": its description leaves every node to the host", {}});
+    return;
+  }
+  bool integers = false;  // that stand for something quantised
+  for (const NodeId n : g.order())
+    for (const ValueId v : g.node(n).outputs)
+      integers |= g.value(v).type.dtype.is_int() && g.value(v).type.dtype.bits <= 8;
+  if (!hw.recipes.empty() && !integers)
+    placed.problems.push_back({Severity::error,
+                               {},
+                               fmt::format("{}: it computes in floats, {} in integers", message, hw.name),
+                               "quantise it first: QuantizeLinear and DequantizeLinear around its operators (QDQ), as "
+                               "onnxruntime's quantize_static writes them"});
+  else
+    placed.problems.push_back({Severity::error,
+                               {hw.file, first->yaml_line, 0, first->name},
+                               fmt::format("{}; {}: {}", message, first->op, first->why),
+                               "dlc explain says it for every node"});
+}
 
 }  // namespace
 
@@ -288,8 +216,16 @@ Result<Graph> with_smallest_shapes(const Graph& g) {
   return out;
 }
 
-Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device) {
-  return Partitioner(g, hw, device).run();
+Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device,
+                               const AskDevice& ask) {
+  DLC_TRY(Placed placed, map::place(g, hw, device, ask));
+  DLC_CHECK(symbolic(g, hw, device, ask, placed));
+  nothing(g, hw, placed);
+  Partitioning out;
+  DLC_TRY(out.partitions, Cutter(g, placed.units, device).run());
+  for (const NodeId n : g.order()) out.nodes.push_back(std::move(placed.nodes[static_cast<size_t>(n)]));
+  out.problems = std::move(placed.problems);
+  return out;
 }
 
 }  // namespace dlc

@@ -55,10 +55,20 @@ class MachineReader {
       for (const HwForm& f : hw_.isa.insns[i].forms) form(static_cast<int>(i), f);
     if (out_.movers.empty()) return fail({hw_.file, 0, 0, {}}, hw_.name + ": no instruction copies from or to memory");
     out_.lanes = out_.movers.front().lanes;
+    out_.code = segment(".code");
+    out_.weights = segment(".weights");
+    out_.arena = segment(".arena");
+    if (out_.code < 0 || out_.weights < 0 || out_.arena < 0)
+      return fail({hw_.file, 0, 0, {}}, hw_.name + " has no external memory with segments code, weights and arena");
     return std::move(out_);
   }
 
  private:
+  int segment(std::string_view suffix) const {
+    for (size_t s = 0; s < hw_.spaces.size(); ++s)
+      if (hw_.spaces[s].segment >= 0 && hw_.spaces[s].name.ends_with(suffix)) return static_cast<int>(s);
+    return -1;
+  }
   bool external(int space) const { return hw_.state_of(space).kind == HwState::Kind::external; }
 
   void form(int insn, const HwForm& f) {
@@ -71,7 +81,9 @@ class MachineReader {
       for (const HwEnumerator& e : what.fields[static_cast<size_t>(o.selector)].enumerators)
         moves |= e.space >= 0 && external(e.space);
     }
-    Pattern p{insn, &what, FieldSolver(what), f.kernel, {}, {}, 0, {}, f.kernel.name};
+    Pattern p{insn, &what, what.loc.line, FieldSolver(what), f.kernel, {}, {}, 0, {}, f.kernel.name, {}};
+    for (const HwVariant& v : what.variants)
+      if (v.name == f.variant && v.loc.line > 0) p.line = v.loc.line;
     if (moves) {
       for (const auto& [field, values] : f.when)
         if (values.size() == 1 && !p.fields.set(field, values[0])) return;
@@ -120,6 +132,7 @@ class MachineReader {
     };
     s.value = canonical(known(s.value), p.kernel, p.ranges);
     for (Val& i : s.indices) i = canonical(known(i), p.kernel, p.ranges);
+    find_scalars(s.value, p.scalars);
     p.loops = s.loops;
     p.outer = p.loops.size();
     walk(s.value, [&](const ValNode& n) {
@@ -137,6 +150,13 @@ class MachineReader {
       }
       p.spaces.push_back(space);
     }
+  }
+
+  static bool find_scalars(const Val& v, std::unordered_set<const ValNode*>& out) {
+    bool scalar = v->kind != ValKind::read && v->kind != ValKind::reduce;
+    for (const Val& a : v->args) scalar &= find_scalars(a, out);
+    if (scalar) out.insert(v.get());
+    return scalar;
   }
 
   static void split_and(const Val& v, std::vector<Val>& out) {

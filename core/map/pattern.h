@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "core/map/fields.h"
@@ -28,15 +29,18 @@ struct Address {
 struct Pattern {
   int insn = -1;
   const HwInsn* what = nullptr;
+  int line = 0;  // of the description
   FieldSolver fields;
-  Kernel kernel;            // tensors and the one statement
-  std::vector<int> spaces;  // per tensor of the kernel
-  std::vector<Loop> loops;  // of the statement, then of its reductions
-  size_t outer = 0;         // how many are the statement's
-  Ranges ranges;            // of fields and loops
-  std::string name;         // "mac.row"
+  Kernel kernel;                               // tensors and the one statement
+  std::vector<int> spaces;                     // per tensor of the kernel
+  std::vector<Loop> loops;                     // of the statement, then of its reductions
+  size_t outer = 0;                            // how many are the statement's
+  Ranges ranges;                               // of fields and loops
+  std::string name;                            // "mac.row"
+  std::unordered_set<const ValNode*> scalars;  // parts of the statement's value that read nothing
 
   const Stmt& stmt() const { return kernel.body[0]; }
+  bool is_scalar(const Val& part) const { return scalars.contains(part.get()); }
   Address address(int tensor, const std::vector<Val>& indices) const;
   Address store() const { return address(stmt().tensor, stmt().indices); }
 };
@@ -58,13 +62,15 @@ struct Machine {
   const HwDescription* hw = nullptr;
   std::vector<Pattern> compute;  // no external memory
   std::vector<Mover> movers;
-  int64_t lanes = 1;  // elements of a vector, from the movers: activations are blocked by it
+  int64_t lanes = 1;                        // elements of a vector, from the movers: activations are blocked by it
+  int code = -1, weights = -1, arena = -1;  // segments of external memory, as spaces
 
   // The mover between a memory and external memory; null: there is none.
   const Mover* mover(int on_chip_space, bool load) const;
 };
 
-// What the machine can do. Fails when it cannot load or store vectors at all.
+// What the machine can do. Fails when it cannot load or store vectors at all, or has no place for weights and
+// activations.
 Result<Machine> read_machine(const HwDescription& hw);
 
 }  // namespace dlc::map

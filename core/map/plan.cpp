@@ -6,48 +6,46 @@
 
 namespace dlc::map {
 
-namespace {
-
-// Index of one dim over the target's loops: base + sum coefficients * loops, all numbers.
-struct Line {
-  int64_t base = 0;
-  std::vector<int64_t> coefficients;
-};
-
-std::optional<Line> line_of(const Target& t, const Expr& e) {
+void Operand::set_index(const Target& t, std::vector<Expr> at) {
+  index = std::move(at);
+  lines.clear();
   std::vector<std::string> vars;
   for (const TargetLoop& l : t.loops) vars.push_back(l.var);
-  const auto a = affine(e, vars);
-  const auto base = a ? a->base.constant() : std::nullopt;
-  if (!base) return std::nullopt;
-  Line line{*base, {}};
-  for (const Expr& c : a->coefficients) {
-    const auto n = c.constant();
-    if (!n) return std::nullopt;
-    line.coefficients.push_back(*n);
+  for (const Expr& e : index) {
+    const auto a = affine(e, vars);
+    const auto base = a ? a->base.constant() : std::nullopt;
+    Line line{base.value_or(0), {}};
+    if (base)
+      for (const Expr& c : a->coefficients)
+        if (const auto n = c.constant()) line.coefficients.push_back(*n);
+    if (line.coefficients.size() != t.loops.size() || !base) return lines.clear();
+    lines.push_back(std::move(line));
   }
-  return line;
 }
 
-}  // namespace
+std::vector<Layout> layouts_of(const Target& t, int64_t lanes) {
+  std::vector<Layout> out;
+  for (size_t i = 0; i < t.buffers.size(); ++i) {
+    TensorType type{t.kernel.tensors[i].dtype, {}};
+    for (const int64_t n : t.shapes[i]) type.shape.emplace_back(n);
+    out.push_back(Layout::of(type, lanes));
+  }
+  return out;
+}
 
 std::optional<Region> region_of(const Target& t, const Operand& o, const Layout& layout, const Box& box) {
+  if (o.lines.size() != o.index.size()) return std::nullopt;
   Region r;
   const auto words = layout.words();
-  for (size_t d = 0; d < o.index.size(); ++d) {
-    auto line = line_of(t, o.index[d]);
-    if (!line) return std::nullopt;
-    if (static_cast<int>(d) == layout.blocked) {  // in words: the lane is the loop that steps by one
-      for (int64_t& c : line->coefficients) {
-        if (c % layout.lanes != 0 && c != 1) return std::nullopt;
-        c = c == 1 ? 0 : c / layout.lanes;
-      }
-      if (line->base % layout.lanes != 0) return std::nullopt;
-      line->base /= layout.lanes;
-    }
-    int64_t low = line->base, reach = 0;
+  for (size_t d = 0; d < o.lines.size(); ++d) {
+    const bool blocked = static_cast<int>(d) == layout.blocked;  // in words: the lane is the loop that steps by one
+    int64_t low = o.lines[d].base, reach = 0;
+    if (blocked && low % layout.lanes != 0) return std::nullopt;
+    if (blocked) low /= layout.lanes;
     for (size_t l = 0; l < t.loops.size(); ++l) {
-      const int64_t c = line->coefficients[l];
+      int64_t c = o.lines[d].coefficients[l];
+      if (blocked && c % layout.lanes != 0 && c != 1) return std::nullopt;
+      if (blocked) c = c == 1 ? 0 : c / layout.lanes;
       if (c < 0) return std::nullopt;
       low += c * box.offset[l];
       reach += c * (box.extent[l] - 1);
@@ -67,9 +65,8 @@ std::optional<Placement> placement_of(const Target& t, const Operand& o, const L
   Placement p{std::vector<int64_t>(t.loops.size(), 0), region->words * word};
   int64_t stride = word;
   for (size_t d = o.index.size(); d-- > 0; stride *= region->extent[d]) {
-    const auto line = line_of(t, o.index[d]);
     for (size_t l = 0; l < t.loops.size(); ++l) {
-      const int64_t c = line->coefficients[l];
+      const int64_t c = o.lines[d].coefficients[l];
       if (static_cast<int>(d) == layout.blocked)
         p.strides[l] += c == 1 ? layout.element_bytes : c / layout.lanes * stride;
       else
@@ -113,19 +110,20 @@ Placement dense(const Plan& plan, const Operand& o, const Target& t, const Box& 
   return p;
 }
 
-bool match_strides(const Plan& plan, const Operand& o, const Placement& p, const Box& box, FieldSolver& s) {
+// `all`: also of loops that take one step here.
+bool match_strides(const Plan& plan, const Operand& o, const Placement& p, const Box& box, FieldSolver& s,
+                   bool all = false) {
   for (size_t u = 0; u < plan.assign.size(); ++u) {
-    if (plan.assign[u] < 0 || box.extent[static_cast<size_t>(plan.assign[u])] == 1) continue;
+    if (plan.assign[u] < 0 || (!all && box.extent[static_cast<size_t>(plan.assign[u])] == 1)) continue;
     if (!s.equal(o.address.coefficients[u], p.strides[static_cast<size_t>(plan.assign[u])])) return false;
   }
   return true;
 }
 
-}  // namespace
-
+// *finished: every equation holds; what is left open may still break a condition of the instruction.
 std::optional<Solved> solve(const Machine& machine, const Chain& chain, const Plan& plan, const Box& box,
                             std::span<const int64_t> base, const std::vector<Placement>& temps, bool accumulate,
-                            std::string* why) {
+                            bool all_strides, bool* finished, std::string* why) {
   const Target& t = *chain.target;
   FieldSolver s = accumulate ? *plan.accumulate : plan.fields;
   const auto refuse = [&](const std::string& reason) {
@@ -143,7 +141,7 @@ std::optional<Solved> solve(const Machine& machine, const Chain& chain, const Pl
       auto at = placement_of(t, o, chain.layouts[static_cast<size_t>(o.tensor)], box);
       if (!at) return false;
       p = std::move(*at);
-      return match_strides(plan, o, p, box, s) && s.equal(o.address.base, address);
+      return match_strides(plan, o, p, box, s, all_strides) && s.equal(o.address.base, address);
     }
     if (o.kind == OperandKind::temp && o.temp >= 0) {
       p = temps[static_cast<size_t>(o.temp)];
@@ -173,8 +171,22 @@ std::optional<Solved> solve(const Machine& machine, const Chain& chain, const Pl
       return refuse(s.why().empty() ? plan.pattern->name + " steps through a constant in another way" : "");
   if (plan.store.kind == OperandKind::temp && !follow(plan.store, out.store, base.back(), true))
     return refuse(s.why().empty() ? plan.pattern->name + " steps through its result in another way" : "");
+  *finished = true;
   if (!s.finish(*machine.hw, out.instruction)) return refuse({});
   return out;
+}
+
+}  // namespace
+
+// A step that is never taken is free, unless a condition of the instruction asks for it (`s_ow == s_kw`): then it is
+// what it would be if it were taken.
+std::optional<Solved> solve(const Machine& machine, const Chain& chain, const Plan& plan, const Box& box,
+                            std::span<const int64_t> base, const std::vector<Placement>& temps, bool accumulate,
+                            std::string* why) {
+  bool finished = false;
+  auto solved = solve(machine, chain, plan, box, base, temps, accumulate, false, &finished, why);
+  if (solved || !finished) return solved;
+  return solve(machine, chain, plan, box, base, temps, accumulate, true, &finished, why);
 }
 
 }  // namespace dlc::map

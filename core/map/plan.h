@@ -15,6 +15,12 @@ namespace dlc::map {
 
 enum class OperandKind : uint8_t { data, constant, temp };
 
+// Index of one dim over the target's loops: base + sum coefficients[l] * loop l, all numbers.
+struct Line {
+  int64_t base = 0;
+  std::vector<int64_t> coefficients;
+};
+
 // One access of the instruction.
 struct Operand {
   OperandKind kind = OperandKind::data;
@@ -25,7 +31,9 @@ struct Operand {
   Address address;          // of the pattern
   DType element = kS8;      // as the instruction sees it
   std::vector<Expr> index;  // data, constant: over the target's loops; a look-up's own index is "data"
-  std::string why;
+  std::vector<Line> lines;  // the same where every index is affine in loops alone; otherwise empty
+
+  void set_index(const Target& t, std::vector<Expr> at);
 };
 
 struct Plan {
@@ -63,13 +71,15 @@ std::optional<Region> region_of(const Target& t, const Operand& o, const Layout&
 std::optional<Placement> placement_of(const Target& t, const Operand& o, const Layout& layout, const Box& box);
 
 struct Chain {
-  std::shared_ptr<Target> target;
+  std::shared_ptr<const Target> target;
   std::vector<Layout> layouts;  // per tensor of the target: data
   std::vector<Plan> plans;      // in order; the last stores the result
 };
 
+std::vector<Layout> layouts_of(const Target& t, int64_t lanes);  // per tensor
+
 // The cheapest chain, or what stands in the way.
-Result<Chain> make_chain(const Machine& machine, std::shared_ptr<Target> target, const Loc& where);
+Result<Chain> make_chain(const Machine& machine, std::shared_ptr<const Target> target, const Loc& where);
 
 // Fields of `plan` for a box. base[i]: byte address of reads[i]; the last: of the store. temp strides come from
 // `temps`, by plan; *placed receives where constants and the result go.

@@ -12,11 +12,18 @@ namespace {
 class Synchroniser {
  public:
   Synchroniser(const HwDescription& hw, const Footprints& footprints, std::vector<Instruction>& program)
-      : hw_(hw), footprints_(footprints), program_(program), last_(hw.queues.size(), -1), count_(hw.queues.size(), 0) {}
+      : hw_(hw),
+        footprints_(footprints),
+        program_(program),
+        last_(hw.queues.size(), -1),
+        count_(hw.queues.size(), 0),
+        issued_(hw.queues.size()) {}
 
   Result<> run() {
     if (!hw_.sync) return fail({}, hw_.name + " has no way to synchronise its queues");
     accesses_.resize(hw_.spaces.size());
+    const int64_t most = (int64_t{1} << hw_.state[static_cast<size_t>(hw_.sync->object)].counter_bits) - 1;
+    reach_ = std::max<int64_t>(most - most / 4, 1);
     for (size_t i = 0; i < program_.size(); ++i) DLC_CHECK(instruction(i));
     return {};
   }
@@ -46,14 +53,17 @@ class Synchroniser {
       const auto latest = std::ranges::max_element(needs);
       if (*latest < 0) break;
       const auto p = static_cast<size_t>(latest - needs.begin());
-      const auto j = static_cast<size_t>(*latest);
+      auto j = static_cast<size_t>(*latest);
       *latest = -1;
       if (position_[j] < clock[p]) continue;
+      // Signals whose waits are far behind would pile up in the counter: a younger instruction of p will do as well.
+      if (count_[p] - position_[j] > reach_) j = issued_[p][static_cast<size_t>(count_[p] - reach_)];
       DLC_CHECK(order(j, i));
       for (size_t o = 0; o < queues; ++o) clock[o] = std::max(clock[o], clocks_[j][o]);
       clock[p] = std::max(clock[p], position_[j] + 1);
     }
     position_.push_back(count_[q]++);
+    issued_[q].push_back(i);
     last_[q] = static_cast<int64_t>(i);
     clocks_.push_back(std::move(clock));
     return {};
@@ -95,8 +105,10 @@ class Synchroniser {
   const HwDescription& hw_;
   const Footprints& footprints_;
   std::vector<Instruction>& program_;
-  std::vector<int64_t> last_, count_;  // per queue
-  std::vector<int64_t> position_;      // per instruction, in its queue
+  std::vector<int64_t> last_, count_;        // per queue
+  std::vector<std::vector<size_t>> issued_;  // per queue
+  int64_t reach_ = 0;                        // how far back a wait may look in another queue
+  std::vector<int64_t> position_;            // per instruction, in its queue
   std::vector<std::vector<int64_t>> clocks_;
   std::vector<std::vector<Access>> accesses_;  // per space
   std::map<std::pair<size_t, size_t>, int> semaphores_;

@@ -1,6 +1,7 @@
 #include "core/map/target.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -49,7 +50,10 @@ class TargetMaker {
       std::vector<int64_t> shape;
       for (const Expr& e : tensor.shape) {
         const auto n = e.constant();
-        if (!n) return refuse(fmt::format("{} has a symbolic extent {}", tensor.name, to_string(e)));
+        if (!n)
+          return fail(where_,
+                      fmt::format("its sizes depend on {}, and a program has fixed ones", fmt::join(e.symbols(), ", ")),
+                      fmt::format("--dim {}=...", fmt::join(e.symbols(), "=... --dim ")));
         shape.push_back(*n);
       }
       int buffer = -1;

@@ -15,8 +15,8 @@ namespace dlc::map {
 namespace {
 
 struct Shortage {
-  int space = -1;
-  std::string what;
+  const HwState* memory = nullptr;
+  std::vector<std::pair<std::string, int64_t>> held;  // by what
   int64_t bytes = 0, over = 0;
 };
 
@@ -44,14 +44,31 @@ class Tiler {
       search(start);
     }
     if (best_) return std::move(*best_);
-    if (shortage_.space >= 0)
-      return fail(where, fmt::format("{} needs {} bytes of {} for its smallest tile, {} more than there are",
-                                     shortage_.what, shortage_.bytes,
-                                     machine_.hw->spaces[static_cast<size_t>(shortage_.space)].name, shortage_.over));
+    if (shortage_.memory != nullptr) return too_small(where);
     return fail(where, "no tile fits the instructions' fields: " + why_);
   }
 
  private:
+  std::unexpected<Error> too_small(const Loc& where) const {
+    const HwState& m = *shortage_.memory;
+    std::string held;
+    for (const auto& [what, bytes] : shortage_.held)
+      held += fmt::format("{}{} {}", held.empty() ? "" : ", ", what, bytes);
+    const int64_t words = ceil_div(shortage_.bytes, m.word_bytes());
+    return fail({machine_.hw->file, m.loc.line, 0, where.node},
+                fmt::format("does not fit: its smallest tile needs {} bytes of memory {}, which has {}, {} short ({})",
+                            shortage_.bytes, m.name, shortage_.bytes - shortage_.over, shortage_.over, held),
+                fmt::format("give {} at least {} words ({}:{})", m.name, words, machine_.hw->file, m.loc.line));
+  }
+
+  // "its constant c1: s8[8,8,3,3]"
+  std::string name_of(const Operand& o, const Pattern& p) const {
+    if (o.tensor < 0) return "the parameters of " + p.name;
+    const KernelTensor& t = t_.kernel.tensors[static_cast<size_t>(o.tensor)];
+    const char* role = o.kind == OperandKind::constant ? "constant" : t.role == Role::output ? "result" : "input";
+    return fmt::format("its {} {}: {}", role, t.name, to_string(TensorType{t.dtype, t.shape}));
+  }
+
   static bool mentions(const Operand& o, const std::string& var) {
     return std::ranges::any_of(o.index, [&](const Expr& e) { return e.mentions(var); });
   }
@@ -143,11 +160,12 @@ class Tiler {
       for (size_t i = 0; i < p.reads.size(); ++i) {
         const Operand& o = p.reads[i];
         if (o.kind == OperandKind::temp) continue;
-        hold(held, o.space, o.tensor < 0 ? p.pattern->name : t_.kernel.tensors[static_cast<size_t>(o.tensor)].name,
-             s->reads[i].bytes);
+        hold(held, o.space, name_of(o, *p.pattern), s->reads[i].bytes);
         copies(t, o, s->reads[i].bytes, parts, busy, once);
       }
-      hold(held, p.store.space, "the result of " + p.pattern->name, s->store.bytes);
+      hold(held, p.store.space,
+           p.store.kind == OperandKind::data ? name_of(p.store, *p.pattern) : "what " + p.pattern->name + " leaves",
+           s->store.bytes);
       if (p.store.kind == OperandKind::data) move_cost(p.store.space, false, s->store.bytes, tiles, busy, once);
     }
     bool twice = true;
@@ -159,10 +177,8 @@ class Tiler {
       const int64_t capacity = memory.words * memory.word_bytes();
       twice &= sum * 2 <= capacity;
       if (sum <= capacity) continue;
-      const auto largest = std::ranges::max_element(list, {}, [](const auto& e) { return e.second; });
-      int space = machine_.hw->find_space(memory.name);
-      if (shortage_.space < 0 || sum - capacity < shortage_.over)
-        shortage_ = {space, largest->first, sum, sum - capacity};
+      if (shortage_.memory == nullptr || sum - capacity < shortage_.over)
+        shortage_ = {&memory, list, sum, sum - capacity};
       return false;
     }
     int64_t most = 0, sum = 0, all = 0;

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <concepts>
+#include <unordered_map>
 
 #include "core/map/value.h"
 #include "dlc/kernel/names.h"
@@ -20,6 +21,20 @@ bool commutes(BinaryOp op) {
          op == BinaryOp::bit_xor || op == BinaryOp::eq || op == BinaryOp::ne;
 }
 
+// A callable that lives longer than the call it is given to.
+class Next {
+ public:
+  template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, Next>)
+  Next(const F& f)  // NOLINT(google-explicit-constructor): a lambda is what is passed
+      : f_(&f), call_([](const void* g, const Unified& u) { return (*static_cast<const F*>(g))(u); }) {}
+  bool operator()(const Unified& u) const { return call_(f_, u); }  // true: enough solutions
+
+ private:
+  const void* f_;
+  bool (*call_)(const void*, const Unified&);
+};
+
 class Unifier {
  public:
   Unifier(const Pattern& p, const Val& root, const Kernel& k, const Ranges& ranges)
@@ -27,7 +42,7 @@ class Unifier {
 
   UnifyResult run() {
     match(p_.stmt().value, root_, Unified{p_.fields, {}, {}, {}}, [&](Unified u) {
-      if (!settle(u)) return false;
+      if (!settle(u)) return give_up(u, [why = u.fields.why()] { return why; });
       out_.found.push_back(std::move(u));
       return out_.found.size() >= kMostSolutions;
     });
@@ -36,8 +51,6 @@ class Unifier {
   }
 
  private:
-  using Next = std::function<bool(Unified)>;  // true: enough solutions
-
   static size_t cost(const Unified& u) {
     return static_cast<size_t>(std::ranges::count_if(u.reads,
                                                      [](const Reading& r) {
@@ -48,37 +61,38 @@ class Unifier {
            u.reads.size();
   }
 
-  // `why` makes the text, which is costly, only where it is the best so far.
-  template <class Why>
-  bool give_up(const Unified& u, const Why& why) {
+  // `why` makes the text, which is costly, if somebody asks for it.
+  bool give_up(const Unified& u, std::function<std::string()> why) {
     const size_t depth = u.reads.size() + u.reductions.size();
-    if (out_.why.empty() || depth > out_.depth) {
+    if (!out_.why || depth > out_.depth) {
       out_.depth = depth;
-      out_.why = why();
+      out_.why = std::move(why);
     }
     return false;
   }
-  std::string text(const Val& v, const Kernel& k) const {
+  static std::string text(const Val& v, const Kernel& k) {
     std::string s = print(v, k);
     return s.size() > 80 ? s.substr(0, 77) + "..." : s;
   }
 
-  bool match(const Val& p, const Val& t, Unified u, const Next& next) {
+  bool match(const Val& p, const Val& t, const Unified& u, const Next& next) {
     if (++steps_ > kMostSteps) return true;
-    if (is_scalar(p)) {
+    if (p_.is_scalar(p)) {
       if (t->kind != ValKind::integer)
-        return give_up(u, [&] { return fmt::format("{} stands where a number is needed", text(t, k_)); });
-      if (p->kind == ValKind::integer) return p->integer == t->integer && next(std::move(u));
-      if (!u.fields.equal(p, t->integer)) return give_up(u, [&] { return u.fields.why(); });
-      return next(std::move(u));
+        return give_up(u, [t, k = &k_] { return text(t, *k) + " stands where it has a number"; });
+      if (p->kind == ValKind::integer) return p->integer == t->integer && next(u);
+      Unified v = u;
+      if (!v.fields.equal(p, t->integer)) return give_up(u, [why = v.fields.why()] { return why; });
+      return next(v);
     }
-    if (p->kind == ValKind::read) return match_read(p, t, std::move(u), next);
-    if (p->kind == ValKind::select && is_scalar(p->args[0])) return choose(p, t, u, next);
+    if (p->kind == ValKind::read) return match_read(p, t, u, next);
+    if (p->kind == ValKind::select && p_.is_scalar(p->args[0])) return choose(p, t, u, next);
     if (same_kind(p, t, u, next) || neutral(p, t, u, next)) return true;
     if (p->kind == ValKind::select) return branch(p, t, u, next);
     if (t->kind != ValKind::integer || p->kind != ValKind::binary) return false;
-    u.later.emplace_back(p, t->integer);
-    return next(std::move(u));
+    Unified v = u;
+    v.later.emplace_back(p, t->integer);
+    return next(v);
   }
 
   // A parameter that is a literal in the kernel decides the branch.
@@ -86,7 +100,7 @@ class Unifier {
     for (const bool holds : {true, false}) {
       Unified v = u;
       v.later.emplace_back(p->args[0], holds ? 1 : 0);
-      if (match(p->args[holds ? 1 : 2], t, std::move(v), next)) return true;
+      if (match(p->args[holds ? 1 : 2], t, v, next)) return true;
     }
     return false;
   }
@@ -109,15 +123,14 @@ class Unifier {
   bool choose(const Val& p, const Val& t, const Unified& u, const Next& next) {
     for (const bool holds : {true, false}) {
       Unified branch = u;
-      if (branch.fields.equal(p->args[0], holds ? 1 : 0) && match(p->args[holds ? 1 : 2], t, std::move(branch), next))
-        return true;
+      if (branch.fields.equal(p->args[0], holds ? 1 : 0) && match(p->args[holds ? 1 : 2], t, branch, next)) return true;
     }
     return false;
   }
 
-  bool match_all(const std::vector<Val>& p, const std::vector<Val>& t, size_t i, Unified u, const Next& next) {
-    if (i == p.size()) return next(std::move(u));
-    return match(p[i], t[i], std::move(u), [&, i](Unified v) { return match_all(p, t, i + 1, std::move(v), next); });
+  bool match_all(const std::vector<Val>& p, const std::vector<Val>& t, size_t i, const Unified& u, const Next& next) {
+    if (i == p.size()) return next(u);
+    return match(p[i], t[i], u, [&, i](const Unified& v) { return match_all(p, t, i + 1, v, next); });
   }
 
   bool same_kind(const Val& p, const Val& t, const Unified& u, const Next& next) {
@@ -130,7 +143,7 @@ class Unifier {
     if (p->kind == ValKind::reduce)
       return match(p->args[0], t->args[0], u, [&](Unified v) {
         v.reductions.emplace_back(p, t);
-        return next(std::move(v));
+        return next(v);
       });
     if (match_all(p->args, t->args, 0, u, next)) return true;
     const bool pair = p->args.size() == 2 && ((p->kind == ValKind::binary && commutes(p->binary_op())) ||
@@ -141,11 +154,11 @@ class Unifier {
   // Both arguments of an operator, one of which must be this number.
   bool without(const Val& p, size_t gone, int64_t number, const Val& t, const Unified& u, const Next& next) {
     return match(p->args[gone], val::integer(number), u,
-                 [&](Unified v) { return match(p->args[1 - gone], t, std::move(v), next); });
+                 [&](const Unified& v) { return match(p->args[1 - gone], t, v, next); });
   }
 
-  bool neutral(const Val& p, const Val& t, Unified u, const Next& next) {
-    const Interval range = value_range(t, k_, ranges_);
+  bool neutral(const Val& p, const Val& t, const Unified& u, const Next& next) {
+    const Interval range = range_of(t);
     switch (p->kind) {
       case ValKind::binary:
         switch (p->binary_op()) {
@@ -177,45 +190,55 @@ class Unifier {
           Unified one = u;
           const bool single =
               std::ranges::all_of(p->loops, [&](const Loop& l) { return one.fields.equal(l.extent, 1); });
-          if (single && match(p->args[0], t, std::move(one), next)) return true;
+          if (single && match(p->args[0], t, one, next)) return true;
         }
         break;
       }
       default:
         break;
     }
-    return give_up(u, [&] { return fmt::format("{} is not what {} does", text(t, k_), p_.name); });
+    return give_up(u, [t, k = &k_] { return text(t, *k) + " is not what it does"; });
   }
 
-  bool match_read(const Val& p, const Val& t, Unified u, const Next& next) {
+  bool match_read(const Val& p, const Val& t, const Unified& u, const Next& next) {
     for (const Reading& r : u.reads)
       if (val::structurally_equal(r.pattern, p))
         return val::structurally_equal(r.target, t)
-                   ? next(std::move(u))
-                   : give_up(u, [&] { return text(t, k_) + " would share a memory with another value"; });
+                   ? next(u)
+                   : give_up(u, [t, k = &k_] { return text(t, *k) + " would share a memory with another value"; });
     const KernelTensor& memory = p_.kernel.tensors[static_cast<size_t>(p->tensor)];
     const auto data = std::ranges::find_if(p->args, [](const Val& a) { return !val::as_expr(a); });
     if (data != p->args.end()) {  // a look-up: the kernel must look up by the same value
-      if (t->kind != ValKind::read) return give_up(u, [&] { return text(t, k_) + " is no look-up"; });
+      if (t->kind != ValKind::read) return give_up(u, [t, k = &k_] { return text(t, *k) + " is no look-up"; });
       const auto by = std::ranges::find_if(t->args, [](const Val& a) { return !val::as_expr(a); });
-      if (by == t->args.end()) return give_up(u, [&] { return text(t, k_) + " is no look-up"; });
+      if (by == t->args.end()) return give_up(u, [t, k = &k_] { return text(t, *k) + " is no look-up"; });
       const Val index = *by;
-      u.reads.push_back({p, t});
-      return match(*data, index, std::move(u), next);
+      Unified v = u;
+      v.reads.push_back({p, t});
+      return match(*data, index, v, next);
     }
     const bool data_dependent =
         t->kind == ValKind::read && std::ranges::any_of(t->args, [](const Val& a) { return !val::as_expr(a); });
     const bool is_value = t->kind != ValKind::read || data_dependent;
     if (is_value && t == root_) return give_up(u, [] { return std::string("a value would be computed from itself"); });
-    if (!fits(value_range(t, k_, ranges_), memory.dtype))
-      return give_up(u, [&] {
-        return fmt::format("{} needs more than the {} of {}", text(t, k_), to_string(memory.dtype), memory.name);
+    if (!fits(range_of(t), memory.dtype))
+      return give_up(u, [t, k = &k_, &memory] {
+        return fmt::format("{} needs more than the {} of {}", text(t, *k), to_string(memory.dtype), memory.name);
       });
-    u.reads.push_back({p, t});
-    return next(std::move(u));
+    Unified v = u;
+    v.reads.push_back({p, t});
+    return next(v);
+  }
+
+  // The same values are asked for again and again.
+  const Interval& range_of(const Val& t) {
+    const auto [it, fresh] = intervals_.try_emplace(t);
+    if (fresh) it->second = value_range(t, k_, ranges_);
+    return it->second;
   }
 
   const Pattern& p_;
+  std::unordered_map<Val, Interval> intervals_;
   const Val root_;
   const Kernel& k_;
   const Ranges& ranges_;

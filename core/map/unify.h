@@ -4,6 +4,7 @@
 // x * f with f = 1, a clamp that never clamps, a sum over one element, the branch of an `if` that a field chooses.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,9 @@ struct Unified {
 
 struct UnifyResult {
   std::vector<Unified> found;  // those with the fewest values left to others first
-  std::string why;             // when there is none: what did not match, at the deepest point that was reached
-  size_t depth = 0;            // how far that was: reads and reductions that did match
+  // When there is none: what did not match, at the deepest point that was reached. Valid as long as the arguments are.
+  std::function<std::string()> why;
+  size_t depth = 0;  // how far that was: reads and reductions that did match
 };
 
 UnifyResult unify(const Pattern& pattern, const Val& target, const Kernel& kernel, const Ranges& ranges);

@@ -45,18 +45,14 @@ class AsicBackend : public Backend {
   std::string name() const override { return "asic"; }
 
   Result<std::vector<Refusal>> match(const EmitRequest& r) override {
-    DLC_TRY(const HwDescription hw, read_hardware(text_of(r)));
-    DLC_TRY(const CallMatcher matcher, CallMatcher::make(hw));
-    std::vector<Refusal> out;
-    for (size_t c = 0; c < r.program.calls.size(); ++c)
-      if (auto ok = matcher.match(r.program, r.program.calls[c]); !ok)
-        out.push_back({static_cast<int>(c), "no instruction", std::string(ok.error().message()), 0});
-    return out;
+    DLC_CHECK(read_machine(r));
+    return compiler_->refused(r.program);
   }
 
   Result<> emit(const EmitRequest& r, EmitResult& result) override {
-    DLC_TRY(const HwDescription hw, read_hardware(text_of(r)));
-    DLC_TRY(const AcceleratorImage image, compile_for(hw, r.program));
+    DLC_CHECK(read_machine(r));
+    DLC_TRY(const AcceleratorImage image, compiler_->compile(r.program));
+    const HwDescription& hw = *hw_;
     DLC_TRY(std::vector<std::byte> container, write_container(hw, text_of(r), image));
     result.put("executable", std::move(container));
     result.put("report.json", layer_report(hw, image));
@@ -74,6 +70,23 @@ class AsicBackend : public Backend {
     DLC_TRY(DeviceUri parsed, parse_device_uri(uri));
     return std::make_unique<AsicDevice>(std::move(parsed));
   }
+
+ private:
+  // What match() has found is there for emit(), as long as it is the same machine.
+  Result<> read_machine(const EmitRequest& r) {
+    const HardwareText text = text_of(r);
+    if (compiler_ && text.text == text_.text && text.file == text_.file && text.params == text_.params) return {};
+    compiler_.reset();
+    DLC_TRY(HwDescription hw, read_hardware(text));
+    hw_ = std::make_shared<const HwDescription>(std::move(hw));
+    DLC_TRY(compiler_, AcceleratorCompiler::make(hw_));
+    text_ = text;
+    return {};
+  }
+
+  HardwareText text_;
+  std::shared_ptr<const HwDescription> hw_;
+  std::optional<AcceleratorCompiler> compiler_;
 };
 
 }  // namespace

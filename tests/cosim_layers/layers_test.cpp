@@ -39,7 +39,7 @@ void on_device(const std::string& path, const TestMachine& m, const F& check) {
   REQUIRE(kFound);
   Graph g = need(with_smallest_shapes(need(import_onnx(path))));
   need(commit_numerics(g, m.recipes));
-  const Partitioning parts = need(partition(g, *m.hw, "asic"));
+  const Partitioning parts = need(partition(g, *m.hw, "asic", ask(m)));
   int parts_on_device = 0;
   for (const Partition& p : parts.partitions) {
     if (p.device == "host") continue;

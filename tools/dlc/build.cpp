@@ -74,22 +74,39 @@ struct Piece {
   Program program;
 };
 
-// A machine with instructions takes the nodes that they can do; any other takes the whole model.
-Result<std::vector<Piece>> split(const Source& source, Built& b, Context& cx) {
+// The machine takes what its description and its plugin do not refuse.
+Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Built& b, Context& cx) {
   const HwDescription& hw = b.hardware.description;
   DLC_TRY(Backend * backend, cx.plugins().for_hardware(hw));
+  const AskDevice ask = [&](const Program& p) {
+    return backend->match({p, b.hardware.text, b.hardware.file, b.hardware.params, "{}"});
+  };
   std::vector<Piece> pieces;
   if (source.program) {
     pieces.push_back({backend->name(), backend, *source.program});
     return pieces;
   }
-  if (hw.isa.word_bits == 0) {
+  // A machine without instructions is given the whole model, unless something of it is refused.
+  if (hw.isa.word_bits == 0 && std::ranges::all_of(hw.ops, [](const HwOpRule& r) { return r.place.empty(); })) {
     DLC_TRY(Program program, lower_to_program(*source.graph));
-    pieces.push_back({backend->name(), backend, std::move(program)});
-    return pieces;
+    DLC_TRY(const auto refused, ask(program));
+    if (refused.empty()) {
+      pieces.push_back({backend->name(), backend, std::move(program)});
+      return pieces;
+    }
   }
-  DLC_TRY(Partitioning parts, partition(*source.graph, hw, backend->name()));
+  DLC_TRY(Partitioning parts, partition(*source.graph, hw, backend->name(), ask));
   b.placements = std::move(parts.nodes);
+  b.problems = std::move(parts.problems);
+  Error errors;
+  for (const Diagnostic& d : b.problems) {
+    if (o.despite_problems) break;
+    if (d.severity == Severity::error)
+      errors.diagnostics.push_back(d);
+    else
+      fmt::print(stderr, "{}\n", to_string(d));
+  }
+  if (!errors.empty()) return std::unexpected(std::move(errors));
   for (const Partition& part : parts.partitions) {
     DLC_TRY(Program program, lower_to_program(part.graph));
     pieces.push_back({part.device, part.device == "host" ? nullptr : backend, std::move(program)});
@@ -155,7 +172,7 @@ Result<Built> build(const ModelOptions& o, Context& cx) {
   b.model.features = b.hardware.description.codegen.features;
 
   Stopwatch step;
-  DLC_TRY(std::vector<Piece> pieces, split(source, b, cx));
+  DLC_TRY(std::vector<Piece> pieces, split(source, o, b, cx));
   b.passes.push_back({"lower", step.ms(), {{"partitions", static_cast<int64_t>(pieces.size())}}});
   const Json options{{"format", o.format}, {"name", o.name.empty() ? source.name : o.name}, {"listing", o.listing}};
   Progress progress("partitions", pieces.size());

@@ -47,11 +47,23 @@ Result<std::string> level_text(const Options& o, Context& cx) {
     }
     if (o.emit == "asm" || o.emit == "llvm") {
       const auto* listing = b.files[i].find("listing");
+      if (p.device == "host") {  // compiled when it is loaded, so its program is all there is
+        text += "# on the host\n" + p.program;
+        continue;
+      }
       if (listing == nullptr) return fail({}, fmt::format("plugin {} has no --emit={}", p.device, o.emit));
       text.append(reinterpret_cast<const char*>(listing->data()), listing->size());
     }
   }
   return text;
+}
+
+// How many nodes the machine took, where it did not take all.
+std::string placement_text(const Built& b) {
+  const auto host = std::ranges::count(b.placements, "host", &NodePlacement::device);
+  if (host == 0) return "";
+  return fmt::format("  {} of {} nodes on {}, {} on the host (dlc explain says why)\n", std::ssize(b.placements) - host,
+                     b.placements.size(), b.model.hardware_name, host);
 }
 
 // The C header lies beside the library and has its name.
@@ -134,9 +146,12 @@ Result<int> compile(Options& o, Context& cx) {
                     {"import_ms", b.import_ms},
                     {"compile_ms", b.compile_ms},
                     {"passes", passes_json(b.passes)},
-                    {"partitions", partitions}};
+                    {"partitions", partitions},
+                    {"nodes", b.placements.size()},
+                    {"nodes_on_host", std::ranges::count(b.placements, "host", &NodePlacement::device)}};
   std::string text =
       fmt::format("{} -> {} for {}, {:.0f} ms\n", o.model.file, o.output, b.model.hardware_name, b.compile_ms);
+  text += placement_text(b);
   if (o.timing) {
     text += fmt::format("  {:<20} {:>9.2f} ms\n", "import", b.import_ms);
     for (const PassTiming& p : b.passes) {

@@ -11,7 +11,7 @@ namespace dlc::cli {
 namespace {
 
 struct Explained {
-  std::string node, op, device, kernel, how, rule, why;
+  std::string node, op, device, kernel, how, rule, why, next;
   int line = 0;
 };
 
@@ -22,21 +22,28 @@ const HwOpRule* rule_of(const HwDescription& hw, const std::string& op) {
   return nullptr;
 }
 
-// What the plugin's report says of each kernel by name: {"kernels": [{"name", "notes": [...]}]}.
-std::map<std::string, std::string> notes_of(const CompiledPartition& p) {
-  std::map<std::string, std::string> out;
-  const Json report = Json::parse(p.report, nullptr, false);
-  if (!report.is_object() || !report.contains("kernels")) return out;
-  for (const Json& k : report["kernels"]) {
-    std::string notes;
-    for (const Json& n : k.value("notes", Json::array()))
-      if (n.is_string()) notes += (notes.empty() ? "" : "; ") + n.get<std::string>();
-    out[k.value("name", "")] = notes;
+// What the plugin's report says of each call of the partition: {"layers": [{"plan", "tile", "predicted_cycles"}]}, one
+// for each call, or by the kernel's name {"kernels": [{"name", "notes": [...]}]}.
+std::vector<std::string> notes_of(const CompiledPartition& part, const Program& program) {
+  std::vector<std::string> out(program.calls.size());
+  const Json report = Json::parse(part.report, nullptr, false);
+  if (!report.is_object()) return out;
+  const Json kernels = report.value("kernels", Json::array()), layers = report.value("layers", Json::array());
+  for (size_t c = 0; c < out.size(); ++c) {
+    if (layers.size() == out.size())
+      out[c] = fmt::format("{}; tile {}; {} cycles predicted", layers[c].value("plan", ""), layers[c].value("tile", ""),
+                           layers[c].value("predicted_cycles", int64_t{0}));
+    for (const Json& k : kernels) {
+      if (k.value("name", "") != program.kernels[static_cast<size_t>(program.calls[c].kernel)].name) continue;
+      for (const Json& n : k.value("notes", Json::array()))
+        if (n.is_string()) out[c] += (out[c].empty() ? "" : "; ") + n.get<std::string>();
+    }
   }
   return out;
 }
 
 Result<int> explain(ModelOptions& o, Context& cx) {
+  o.despite_problems = true;
   DLC_TRY(const Built b, build(o, cx));
   std::map<std::string, std::string> op_of;  // the model's node -> the op it became
   if (b.graph)
@@ -45,18 +52,17 @@ Result<int> explain(ModelOptions& o, Context& cx) {
   std::vector<Explained> all;
   for (const CompiledPartition& part : b.model.partitions) {
     DLC_TRY(const Program program, parse_program(part.compiled_program(), "program"));
-    const auto notes = notes_of(part);
-    for (const Call& call : program.calls) {
-      const std::string& kernel = program.kernels[static_cast<size_t>(call.kernel)].name;
-      const auto note = notes.find(kernel);
-      for (const std::string& node : call.locations) {
+    const auto notes = notes_of(part, program);
+    for (size_t c = 0; c < program.calls.size(); ++c) {
+      const std::string& kernel = program.kernels[static_cast<size_t>(program.calls[c].kernel)].name;
+      for (const std::string& node : program.calls[c].locations) {
         const auto op = op_of.find(node);
         Explained e;
         e.node = node;
         e.device = part.device;
         e.kernel = kernel;
         if (op != op_of.end()) e.op = op->second;
-        if (note != notes.end()) e.how = note->second;
+        e.how = notes[c];
         if (const HwOpRule* r = rule_of(b.hardware.description, e.op)) {
           e.rule =
               "ops: " + e.op + (r->place.empty() ? "" : " on " + r->place) + (r->unit.empty() ? "" : " by " + r->unit);
@@ -74,7 +80,7 @@ Result<int> explain(ModelOptions& o, Context& cx) {
   for (const NodePlacement& p : b.placements) {
     const auto k = kernel_of.find(p.name);
     all.push_back({p.name, p.op, p.device, k != kernel_of.end() ? k->second.first : "",
-                   k != kernel_of.end() ? k->second.second : "", p.rule, p.why, p.yaml_line});
+                   k != kernel_of.end() ? k->second.second : "", p.rule, p.why, p.next, p.yaml_line});
   }
   Json nodes = Json::array();
   std::string text;
@@ -86,6 +92,7 @@ Result<int> explain(ModelOptions& o, Context& cx) {
                      {"how", e.how},
                      {"rule", e.rule},
                      {"why", e.why},
+                     {"next", e.next},
                      {"line", e.line}});
     text += fmt::format("{:<40} {:<14} {:<6} {}", e.node, e.op, e.device, e.kernel);
     if (!e.how.empty()) text += ": " + e.how;
@@ -98,7 +105,21 @@ Result<int> explain(ModelOptions& o, Context& cx) {
     kept.push_back({{"node", k.name}, {"op", k.op}, {"why", k.why}});
     text += fmt::format("in float: {} ({}): {}\n", k.name, k.op, k.why);
   }
-  cx.print({{"model", o.file}, {"hardware", b.model.hardware_name}, {"nodes", nodes}, {"in_float", kept}}, text);
+  Json problems = Json::array();
+  for (const Diagnostic& d : b.problems) {
+    problems.push_back({{"severity", d.severity == Severity::error ? "error" : "warning"},
+                        {"node", d.loc.node},
+                        {"line", d.loc.line},
+                        {"message", d.message},
+                        {"next", d.hint}});
+    text += to_string(d) + "\n";
+  }
+  cx.print({{"model", o.file},
+            {"hardware", b.model.hardware_name},
+            {"nodes", nodes},
+            {"in_float", kept},
+            {"problems", problems}},
+           text);
   return kOk;
 }
 

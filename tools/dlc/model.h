@@ -23,6 +23,7 @@ struct ModelOptions {
   std::string format = "dlca";    // dlca, so, o, a
   std::string name;               // prefix of a library's symbols; empty: the model's
   std::string listing;            // asm, llvm: asked of the plugin
+  bool despite_problems = false;  // compile what the machine can do even where the model asks for more
 };
 void add_model_options(CLI::App& sub, ModelOptions& o);
 
@@ -43,6 +44,7 @@ struct Built {
   std::vector<EmitResult> files;  // of each partition
   std::vector<PassTiming> passes;
   std::vector<NodePlacement> placements;  // of a machine that takes only some nodes
+  std::vector<Diagnostic> problems;       // of the placement
   NumericsReport numerics;
   double import_ms = 0, compile_ms = 0;  // compile: all of it, import too
 };

@@ -177,12 +177,18 @@ class HostBackend : public Backend {
     DLC_CHECK(compile(l_.compiler.match, r, sink));
     std::vector<Refusal> out;
     if (sink.files.files.empty()) return out;
-    const auto answer = nlohmann::json::parse(sink.text(0), nullptr, false);
-    if (!answer.is_object() || !answer.contains("refused") || !answer["refused"].is_array())
+    try {
+      const auto answer = nlohmann::json::parse(sink.text(0));
+      for (const auto& x : answer.at("refused")) {
+        const int call = x.at("call").get<int>();
+        if (call < 0 || call >= std::ssize(r.program.calls))
+          return fail(
+              {}, fmt::format("plugin {}: match answered for call {} of {}", l_.name, call, r.program.calls.size()));
+        out.push_back({call, x.value("rule", ""), x.value("why", ""), x.value("line", 0), x.value("next", ""),
+                       x.value("too_large", false)});
+      }
+    } catch (const nlohmann::json::exception&) {
       return fail({}, fmt::format("plugin {}: match answered something that is not understood", l_.name));
-    for (const auto& x : answer["refused"]) {
-      if (!x.is_object()) continue;
-      out.push_back({x.value("call", -1), x.value("rule", ""), x.value("why", ""), x.value("line", 0)});
     }
     return out;
   }

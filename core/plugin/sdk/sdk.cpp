@@ -80,7 +80,12 @@ int32_t match(const dlc_emit_request* request, const dlc_sink* result, const dlc
     DLC_TRY(const auto refusals, g_backend->match(r));
     nlohmann::ordered_json refused = nlohmann::ordered_json::array();
     for (const Refusal& x : refusals)
-      refused.push_back({{"call", x.call}, {"rule", x.rule}, {"why", x.why}, {"line", x.yaml_line}});
+      refused.push_back({{"call", x.call},
+                         {"rule", x.rule},
+                         {"why", x.why},
+                         {"line", x.yaml_line},
+                         {"next", x.next},
+                         {"too_large", x.too_large}});
     return put(result, "match.json", nlohmann::ordered_json{{"refused", refused}}.dump());
   });
 }

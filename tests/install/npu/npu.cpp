@@ -31,8 +31,15 @@ class NpuDevice : public dlc::Device {
 class MyNpu : public dlc::Backend {
  public:
   std::string name() const override { return "my_npu"; }
-  dlc::Result<std::vector<dlc::Refusal>> match(const dlc::EmitRequest&) override {
-    return std::vector<dlc::Refusal>{{0, "rule", "the NPU is tired", 1}};
+  dlc::Result<std::vector<dlc::Refusal>> match(const dlc::EmitRequest& r) override {
+    std::vector<dlc::Refusal> refused;
+    for (size_t c = 0; c < r.program.calls.size(); ++c)
+      for (const int b : r.program.calls[c].buffers)
+        if (r.program.buffers[static_cast<size_t>(b)].type.dtype == dlc::kF64) {
+          refused.push_back({.call = static_cast<int>(c), .rule = "types", .why = "the NPU has no f64"});
+          break;
+        }
+    return refused;
   }
   dlc::Result<> emit(const dlc::EmitRequest& r, dlc::EmitResult& out) override {
     if (r.program.weights.size() > 1) throw std::runtime_error("more than one weight");

@@ -25,6 +25,11 @@ const TestMachine& machine(int size) {
   return it->second;
 }
 
+AskDevice ask(const TestMachine& m) {
+  const auto compiler = std::make_shared<AcceleratorCompiler>(need(AcceleratorCompiler::make(m.hw)));
+  return [compiler](const Program& p) { return Result<std::vector<Refusal>>(compiler->refused(p)); };
+}
+
 std::vector<Expr> list(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
 
 ValueId LayerBuilder::input(std::vector<int64_t> shape) {

@@ -9,6 +9,7 @@
 
 #include "dlc/graph/graph.h"
 #include "dlc/hw/load.h"
+#include "dlc/map/partition.h"
 #include "dlc/numerics/commit.h"
 #include "dlc/program/program.h"
 #include "dlc_test/catch.h"
@@ -34,6 +35,9 @@ struct TestMachine {
 const TestMachine& machine(int size);
 // The same with other params and a changed text.
 TestMachine make_machine(const std::string& params, const std::function<void(std::string&)>& edit = {});
+
+// What the plugin would answer.
+AskDevice ask(const TestMachine& m);
 
 // Builds graphs of recipes with seeded constants.
 class LayerBuilder {

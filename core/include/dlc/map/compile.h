@@ -20,6 +20,7 @@
 #include "dlc/hw/encode.h"
 #include "dlc/hw/timing.h"
 #include "dlc/program/program.h"
+#include "dlc/program/refusal.h"
 
 namespace dlc {
 
@@ -75,18 +76,21 @@ struct AcceleratorOptions {
 Result<AcceleratorImage> compile_for(const HwDescription& hw, const Program& program,
                                      const AcceleratorOptions& options = {});
 
-// Whether the machine's instructions can do this call, and if not, why.
-class CallMatcher {
+// The same for many programs of one machine: each kind of call is searched for once, by whichever asks first.
+class AcceleratorCompiler {
  public:
-  static Result<CallMatcher> make(const HwDescription& hw);
-  Result<> match(const Program& program, const Call& call) const;
-  CallMatcher(CallMatcher&&) noexcept;
-  CallMatcher& operator=(CallMatcher&&) noexcept;
-  ~CallMatcher();
+  static Result<AcceleratorCompiler> make(std::shared_ptr<const HwDescription> hw);
+  // The calls that the machine's instructions cannot do, and why.
+  std::vector<Refusal> refused(const Program& program);
+  Result<AcceleratorImage> compile(const Program& program, const AcceleratorOptions& options = {});
+
+  AcceleratorCompiler(AcceleratorCompiler&&) noexcept;
+  AcceleratorCompiler& operator=(AcceleratorCompiler&&) noexcept;
+  ~AcceleratorCompiler();
 
  private:
   struct Impl;
-  explicit CallMatcher(std::unique_ptr<Impl> impl);
+  explicit AcceleratorCompiler(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

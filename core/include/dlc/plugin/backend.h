@@ -22,6 +22,7 @@
 #include "dlc/base/tensor.h"
 #include "dlc/plugin/dlc_plugin.h"
 #include "dlc/program/program.h"
+#include "dlc/program/refusal.h"
 
 namespace dlc {
 
@@ -66,20 +67,14 @@ struct DeviceListing {
   std::string why;  // when not available
 };
 
-// A call the backend cannot compile, and the reason shown to the user.
-struct Refusal {
-  int call = -1;
-  std::string rule;
-  std::string why;
-  int yaml_line = 0;
-};
-
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
   virtual std::string version() const { return "0.1.0"; }
   virtual std::string schemes() const { return name(); }  // device URI schemes, comma-separated
+  // Which calls of the program it does not take. Each call is a question of its own: the calls of one request need not
+  // be a program that runs. dlc asks before it cuts the model in parts.
   virtual Result<std::vector<Refusal>> match(const EmitRequest&) { return std::vector<Refusal>{}; }
   virtual Result<> emit(const EmitRequest& request, EmitResult& result) = 0;
   virtual std::vector<DeviceListing> list() = 0;

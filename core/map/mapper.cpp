@@ -1,0 +1,87 @@
+#include "core/map/mapper.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace dlc::map {
+
+namespace {
+
+Refusal refusal(std::string rule, const Error& e, bool too_large = false) {
+  const Diagnostic& d = e.diagnostics.front();
+  return {-1, std::move(rule), d.message, d.loc.line, d.hint, too_large};
+}
+
+// All that the search looks at, as text: names of tensors are numbers, of constants only the type is told.
+std::string kind_of(const Target& t) {
+  Kernel k = t.kernel;
+  std::string key;
+  for (size_t i = 0; i < k.tensors.size(); ++i) {
+    const int tensor = static_cast<int>(i);
+    k.tensors[i].name = fmt::format("t{}", i);
+    const auto fill = t.fill.find(tensor);
+    key += fmt::format("{} {}[{}]{}{};", i, to_string(k.tensors[i].dtype), fmt::join(t.shapes[i], ","),
+                       t.constants.contains(tensor) ? "c" : "",
+                       fill == t.fill.end() ? "" : fmt::format(" fill {}", fill->second));
+  }
+  for (const TargetLoop& l : t.loops) key += fmt::format("{}<{}{}{};", l.var, l.extent, l.reduction, l.lane);
+  for (const auto& [var, range] : t.ranges) key += fmt::format("{}:{}..{};", var, range.bounds.lo, range.bounds.hi);
+  for (const auto& [e, bound] : t.valid) key += fmt::format("{}<{};", to_string(e), bound);
+  key += fmt::format("t{}[", t.output);
+  for (const Expr& e : t.output_index) key += to_string(e) + ",";
+  return key + "]=" + print(t.value, k);
+}
+
+}  // namespace
+
+Loc place_of(const Program& p, const Call& call) {
+  Loc loc;
+  loc.node = call.locations.empty() ? p.kernels[static_cast<size_t>(call.kernel)].name : call.locations.front();
+  return loc;
+}
+
+std::string Mapping::plan() const {
+  std::string out;
+  for (const Plan& p : chain.plans) out += (out.empty() ? "" : ", ") + p.pattern->name;
+  return out;
+}
+
+std::string Mapping::tile() const {
+  std::string out;
+  for (size_t l = 0; l < chain.target->loops.size(); ++l)
+    if (tiling.tile[l] > 1 || chain.target->loops[l].extent > 1)
+      out += fmt::format("{}{}:{}", out.empty() ? "" : " ", chain.target->loops[l].var, tiling.tile[l]);
+  return out;
+}
+
+std::expected<Mapping, Refusal> Mapper::map(const Program& p, const Call& call) {
+  auto made = make_target(p, call, machine_.lanes);
+  if (!made) return std::unexpected(refusal("no instruction", made.error()));
+  const auto target = std::make_shared<const Target>(std::move(*made));
+  const std::string kind = kind_of(*target);
+  auto it = known_.find(kind);
+  if (it == known_.end()) {
+    auto found = search(p, call, target);
+    if (!found) return std::unexpected(std::move(found).error());
+    it = known_.emplace(kind, std::move(*found)).first;
+  }
+  return Mapping{{target, layouts_of(*target, machine_.lanes), it->second.plans}, it->second.tiling};
+}
+
+std::expected<Mapper::Known, Refusal> Mapper::search(const Program& p, const Call& call,
+                                                     const std::shared_ptr<const Target>& target) const {
+  const Loc where = place_of(p, call);
+  auto chain = make_chain(machine_, target, where);
+  if (!chain) return std::unexpected(refusal("no instruction", chain.error()));
+  auto tiling = choose_tiling(machine_, *chain, where);
+  if (!tiling) return std::unexpected(refusal("does not fit", tiling.error(), true));
+  std::map<int, Place> places;
+  for (const int b : target->buffers)
+    if (b >= 0) places.emplace(b, Place{machine_.arena, 0});
+  Emitter trial(machine_, std::move(places));
+  if (auto ok = trial.call(*chain, *tiling, where); !ok)
+    return std::unexpected(refusal("does not fit", ok.error(), true));
+  return Known{std::move(chain->plans), std::move(*tiling)};
+}
+
+}  // namespace dlc::map

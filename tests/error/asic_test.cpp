@@ -1,0 +1,151 @@
+// Models that the accelerator cannot take, and what is said of them.
+#include <nlohmann/json.hpp>
+
+#include "tests/error/run.h"
+
+using namespace dlc::test;
+
+namespace {
+
+const std::string kFashion = DLC_SOURCE_DIR "/tests/models/fashion_mnist/fashion_int8.onnx";
+
+void scalar(onnx::ModelProto& m, const std::string& name, float value) {
+  auto* t = m.mutable_graph()->add_initializer();
+  t->set_name(name);
+  t->set_data_type(onnx::TensorProto::FLOAT);
+  t->add_float_data(value);
+}
+void integers(onnx::ModelProto& m, const std::string& name, const std::vector<int64_t>& shape, int type) {
+  auto* t = m.mutable_graph()->add_initializer();
+  t->set_name(name);
+  t->set_data_type(type);
+  int64_t n = 1;
+  for (const int64_t d : shape) {
+    t->add_dims(d);
+    n *= d;
+  }
+  for (int64_t i = 0; i < n; ++i) t->add_int32_data(static_cast<int32_t>(i % 5 - 2));
+}
+
+// x -> QDQ -> `op` -> QDQ -> y: quantised as onnxruntime writes it. The first two nodes are `in_q`, `in_dq`.
+onnx::ModelProto quantised(const std::vector<int64_t>& shape, const std::vector<int64_t>& result,
+                           const std::function<void(onnx::ModelProto&)>& op) {
+  auto m = model();
+  input(m, "x", shape);
+  scalar(m, "s", 0.05F);
+  integers(m, "z", {}, onnx::TensorProto::INT8);
+  node(m, "QuantizeLinear", "in_q", {"x", "s", "z"}, "xq");
+  node(m, "DequantizeLinear", "in_dq", {"xq", "s", "z"}, "xf");
+  op(m);
+  node(m, "QuantizeLinear", "out_q", {"yf", "s", "z"}, "yq");
+  node(m, "DequantizeLinear", "out_dq", {"yq", "s", "z"}, "y");
+  output(m, "y", result);
+  return m;
+}
+
+onnx::ModelProto convolution() {
+  return quantised({1, 16, 8, 8}, {1, 32, 6, 6}, [](onnx::ModelProto& m) {
+    integers(m, "w", {32, 16, 3, 3}, onnx::TensorProto::INT8);
+    node(m, "DequantizeLinear", "w_dq", {"w", "s", "z"}, "wf");
+    node(m, "Conv", "conv", {"xf", "wf"}, "yf");
+  });
+}
+
+onnx::ModelProto global_pool(int64_t size) {
+  return quantised({1, 16, size, size}, {1, 16, 1, 1},
+                   [](onnx::ModelProto& m) { node(m, "GlobalAveragePool", "mean", {"xf"}, "yf"); });
+}
+
+// The accelerator's description with one more entry of `ops`.
+void machine_with_rule(const Folder& f, const std::string& rule) {
+  std::string yaml = read_file(DLC_SOURCE_DIR "/hwdesc/asic.yaml");
+  const size_t at = yaml.find("ops:\n");
+  REQUIRE(at != std::string::npos);
+  yaml.insert(at + 5, "  - " + rule + "\n");
+  f.write("my.yaml", yaml);
+  f.write("asic.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
+}
+
+nlohmann::json json_of(const Folder& f, const std::string& arguments) {
+  const Outcome o = must_succeed(f, arguments + " --json");
+  const auto j = nlohmann::json::parse(o.out, nullptr, false);
+  INFO(o.out);
+  REQUIRE(j.is_object());
+  return j;
+}
+
+}  // namespace
+
+TEST_CASE("a convolution that does not fit the accelerator", "[error]") {
+  const Folder f("asic_fit");
+  f.write("m.onnx", convolution());
+  must_succeed(f, "--hw=asic m.onnx -o fits.dlca");
+  // 16 x 16 weights of one tap are 256 bytes
+  must_fail(f, "--hw=asic,W_W=4 m.onnx -o m.dlca",
+            {"asic.yaml:", "does not fit", "256 bytes of memory w, which has 64, 192 short", "s8[32,16,3,3] 256",
+             "(node conv)", "give w at least 16 words", "ops: - {op: int_conv, place: host"});
+  // The description may say that the host does it.
+  machine_with_rule(f, "{op: int_conv, place: host, why: small weights}");
+  must_succeed(f, "--hw=my.yaml,W_W=4 m.onnx -o m.dlca");
+  CHECK(dlc::test::dlc(f, "explain --hw=my.yaml,W_W=4 m.onnx").out.find("(small weights, ") != std::string::npos);
+}
+
+TEST_CASE("a pool that does not fit the accelerator by its size", "[error]") {
+  const Folder f("asic_pool");
+  f.write("small.onnx", global_pool(14));
+  must_succeed(f, "--hw=asic small.onnx -o small.dlca");
+  must_fail(f, "--hw=asic,IN_W=100 small.onnx -o m.dlca",
+            {"asic.yaml:", "3136 bytes of memory in, which has 1600, 1536 short", "s8[1,16,14,14] 3136", "(node mean)",
+             "give in at least 196 words"});
+  f.write("large.onnx", global_pool(160));
+  must_fail(f, "--hw=asic large.onnx -o m.dlca", {"does not fit", "n_kh = 160 is outside 1 .. 32", "(node mean)"});
+}
+
+TEST_CASE("sizes that are not known", "[error]") {
+  const Folder f("asic_symbolic");
+  must_fail(f, "--hw=asic " + kFashion + " -o m.dlca",
+            {"depend on N", "programs for nx16 have fixed sizes", "next: --dim N=1"});
+  must_succeed(f, "--hw=asic --dim N=1 " + kFashion + " -o m.dlca");
+  const auto j = json_of(f, "explain --hw=asic " + kFashion);
+  REQUIRE(j["problems"].size() == 1);
+  CHECK(j["problems"][0]["next"] == "--dim N=1");
+}
+
+TEST_CASE("a model of which nothing runs on the accelerator", "[error]") {
+  const Folder f("asic_nothing");
+  f.write("m.onnx", mlp());
+  must_fail(f, "--hw=asic m.onnx -o m.dlca", {"nothing of this model runs on nx16", "floats", "QuantizeLinear"});
+  f.write("q.onnx", convolution());
+  machine_with_rule(f, "{op: '*', place: host, why: the board is away}");
+  const Outcome o = must_succeed(f, "--hw=my.yaml q.onnx -o q.dlca");
+  CHECK_THAT(o.err, Catch::Matchers::Contains("warning: nothing of this model runs on nx16"));
+  CHECK_THAT(o.out, Catch::Matchers::Contains("3 on the host"));
+}
+
+TEST_CASE("an op that the description refuses", "[error]") {
+  const Folder f("asic_refuse");
+  f.write("m.onnx", convolution());
+  machine_with_rule(f, "{op: int_conv, place: refuse, why: not on this board}");
+  must_fail(f, "--hw=my.yaml m.onnx -o m.dlca", {"my.yaml:2", "int_conv is refused: not on this board (node conv)"});
+}
+
+TEST_CASE("every node is explained", "[error]") {
+  const Folder f("asic_explain");
+  const auto j = json_of(f, "explain --hw=asic --dim N=1 " + kFashion);
+  CHECK(j["problems"].empty());
+  int device = 0, host = 0;
+  for (const auto& n : j["nodes"]) {
+    INFO(n.dump());
+    if (n["device"] == "host") {
+      ++host;
+      CHECK(n["line"] > 0);
+      CHECK_THAT(n["why"].get<std::string>(), Catch::Matchers::Contains("nearest is"));
+    } else if (n["rule"] != "view") {
+      ++device;
+      CHECK_THAT(n["how"].get<std::string>(), Catch::Matchers::Contains("vec"));
+      CHECK_THAT(n["how"].get<std::string>(), Catch::Matchers::Contains("cycles predicted"));
+    }
+  }
+  CHECK(device > 10);
+  CHECK(host == 2);
+}
