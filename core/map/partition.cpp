@@ -149,13 +149,16 @@ Result<> symbolic(const Graph& g, const HwDescription& hw, const std::string& de
 void nothing(const Graph& g, const HwDescription& hw, Placed& placed) {
   if (on_device(placed) > 0 || placed.units.empty() || !placed.problems.empty()) return;
   const NodePlacement* first = nullptr;
-  for (const NodeId n : g.order())
-    if (const NodePlacement& p = placed.nodes[static_cast<size_t>(n)]; !first && p.rule != "ops" && p.rule != "view")
-      first = &p;
+  bool by_rule = false;
+  for (const NodeId n : g.order()) {
+    const NodePlacement& p = placed.nodes[static_cast<size_t>(n)];
+    by_rule |= p.rule == "ops";
+    if (first == nullptr && p.rule != "ops" && p.rule != "view") first = &p;
+  }
   const std::string message = fmt::format("nothing of this model runs on {}", hw.name);
-  if (first == nullptr) {
+  if (by_rule || first == nullptr) {
     placed.problems.push_back(
-        {Severity::warning, {hw.file, 0, 0, {}}, message + ": its description leaves every node to the host", {}});
+        {Severity::warning, {hw.file, 0, 0, {}}, message + ": its description leaves to the host what could", {}});
     return;
   }
   bool integers = false;  // that stand for something quantised

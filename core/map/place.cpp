@@ -111,8 +111,9 @@ class Placer {
   struct Part {
     size_t group = 0;
     std::vector<NodeId> nodes;
-    std::optional<Refusal> against;  // the longest beginning that no rule forbids
-    size_t longest = 0;              // its length
+    // Of the longest beginning that no rule forbids, or of one that the device does in other sizes.
+    std::optional<Refusal> against;
+    size_t longest = 0;  // its length
   };
   // A beginning of a part, and the calls that ask for it: with operands that are views as they lie, and with all
   // operands as they are said.
@@ -179,8 +180,9 @@ class Placer {
           if (views_.erase(v) > 0) on_host_.insert(g_.value(v).producer);
         return take(part, c.length, device_, {}, left);
       }
-      if (failed.against) continue;
-      failed.against = against[views > 0 ? c.as_view : c.plain];
+      const Refusal& r = *against[views > 0 ? c.as_view : c.plain];
+      if (failed.against && (failed.against->too_large || !r.too_large)) continue;
+      failed.against = r;
       failed.longest = c.length;
     }
     if (!part.against && failed.against) return left.push_back(std::move(failed));  // now for shorter ones
@@ -191,12 +193,12 @@ class Placer {
       return take(part, 1, "host", rule, left);
     }
     if (!part.against) return take(part, 1, "host", {.rule = "no kernel", .why = kExtern}, left);
-    if (!part.against->too_large) return take(part, 1, "host", *part.against, left);
-    Refusal r = *part.against;
+    Refusal r = *failed.against;
+    if (!r.too_large) return take(part, 1, "host", r, left);
     r.next += fmt::format("{}place it on the host in {}: ops: - {{op: {}, place: host, why: ...}}",
                           r.next.empty() ? "" : ", or ", hw_.file, g_.node(first).op);
     problem(first, r.why, r);
-    take(part, part.longest, "host", r, left);
+    take(part, failed.longest, "host", r, left);
   }
 
   void take(const Part& part, size_t length, const std::string& device, const Refusal& r, std::vector<Part>& left) {

@@ -45,7 +45,8 @@ class Tiler {
     }
     if (best_) return std::move(*best_);
     if (shortage_.memory != nullptr) return too_small(where);
-    return fail(where, "no tile fits the instructions' fields: " + why_);
+    return fail({machine_.hw->file, unsaid_ != nullptr ? unsaid_->line : 0, 0, where.node},
+                "does not fit: not even its smallest tile can be said by an instruction: " + why_);
   }
 
  private:
@@ -149,7 +150,8 @@ class Tiler {
       std::string why;
       const auto s = solve(machine_, chain_, p, inner, base, temps, false, &why);
       if (!s) {
-        if (why_.empty()) why_ = why;
+        if (unsaid_ == nullptr) why_ = why;
+        if (unsaid_ == nullptr) unsaid_ = p.pattern;
         return false;
       }
       temps.push_back(s->store);
@@ -250,6 +252,7 @@ class Tiler {
   const Target& t_;
   std::optional<Tiling> best_;
   Shortage shortage_;
+  const Pattern* unsaid_ = nullptr;  // could not say a tile, for the reason why_
   std::string why_;
 };
 

@@ -24,7 +24,7 @@ void integers(onnx::ModelProto& m, const std::string& name, const std::vector<in
     t->add_dims(d);
     n *= d;
   }
-  for (int64_t i = 0; i < n; ++i) t->add_int32_data(static_cast<int32_t>(i % 5 - 2));
+  for (int64_t i = 0; i < n; ++i) t->add_int32_data(static_cast<int32_t>(i % 5));
 }
 
 // x -> QDQ -> `op` -> QDQ -> y: quantised as onnxruntime writes it. The first two nodes are `in_q`, `in_dq`.
@@ -115,11 +115,15 @@ TEST_CASE("a model of which nothing runs on the accelerator", "[error]") {
   const Folder f("asic_nothing");
   f.write("m.onnx", mlp());
   must_fail(f, "--hw=asic m.onnx -o m.dlca", {"nothing of this model runs on nx16", "floats", "QuantizeLinear"});
+  auto m = convolution();
+  m.mutable_graph()->mutable_initializer(1)->set_int32_data(0, 3);  // the weights' zero point too
+  f.write("odd.onnx", m);
+  must_fail(f, "--hw=asic odd.onnx -o m.dlca", {"nothing of this model runs on nx16", "note: conv stays in float: "});
   f.write("q.onnx", convolution());
   machine_with_rule(f, "{op: '*', place: host, why: the board is away}");
   const Outcome o = must_succeed(f, "--hw=my.yaml q.onnx -o q.dlca");
   CHECK_THAT(o.err, Catch::Matchers::Contains("warning: nothing of this model runs on nx16"));
-  CHECK_THAT(o.out, Catch::Matchers::Contains("3 on the host"));
+  CHECK_THAT(o.out, Catch::Matchers::Contains("0 of 4 nodes on nx16, 4 on the host"));
 }
 
 TEST_CASE("an op that the description refuses", "[error]") {

@@ -106,6 +106,10 @@ Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Bu
     else
       fmt::print(stderr, "{}\n", to_string(d));
   }
+  // What commit_numerics left in float is the likely reason why nothing runs there.
+  if (!errors.empty() && std::ranges::all_of(b.placements, [](const NodePlacement& p) { return p.device == "host"; }))
+    for (const NumericsReport::Kept& k : b.numerics.kept)
+      errors.diagnostics.push_back({Severity::note, {"", 0, 0, k.name}, k.op + " stays in float: " + k.why, ""});
   if (!errors.empty()) return std::unexpected(std::move(errors));
   for (const Partition& part : parts.partitions) {
     DLC_TRY(Program program, lower_to_program(part.graph));
