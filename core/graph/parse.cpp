@@ -2,7 +2,7 @@
 
 #include "core/graph/scanner.h"
 #include "core/graph/text.h"
-#include "dlc/graph/graph.h"
+#include "dlc/graph/read.h"
 
 namespace dlc {
 
@@ -12,9 +12,9 @@ using detail::Scanner;
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& file,
-         const std::function<std::optional<Tensor>(std::string_view)>& weights)
-      : in_(text, file), weights_(weights) {}
+  Parser(std::string_view text, const GraphReader& reader) : in_(text, reader.file), weights_(reader.weights) {
+    g_.records = reader.records;
+  }
 
   Result<Graph> parse();
 
@@ -29,7 +29,7 @@ class Parser {
   Result<std::string> new_name();
 
   Scanner in_;
-  const std::function<std::optional<Tensor>(std::string_view)>& weights_;
+  const std::function<std::optional<Tensor>(std::string_view, const TensorType&)>& weights_;
   Graph g_;
 };
 
@@ -94,7 +94,7 @@ Result<> Parser::constant() {
     g_.add_constant(std::move(name), std::move(value));
     return {};
   }
-  auto value = weights_ ? weights_(name) : std::nullopt;
+  auto value = weights_ ? weights_(name, type) : std::nullopt;
   if (!value) return fail(where, "the weight table has no @" + name);
   if (type_of(*value) != type)
     return fail(where, "@" + name + " is " + to_string(type) + " here and " + detail::type_text(*value) +
@@ -183,9 +183,13 @@ Result<> Parser::node() {
 
 }  // namespace
 
+Result<Graph> GraphReader::read(std::string_view text) const { return Parser(text, *this).parse(); }
+
 Result<Graph> parse_graph(std::string_view text, const std::string& file,
                           const std::function<std::optional<Tensor>(std::string_view)>& weights) {
-  return Parser(text, file, weights).parse();
+  GraphReader reader{.file = file};
+  if (weights) reader.weights = [&](std::string_view name, const TensorType&) { return weights(name); };
+  return reader.read(text);
 }
 
 }  // namespace dlc

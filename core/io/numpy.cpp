@@ -22,7 +22,7 @@ constexpr uint64_t kMaxHeader = 1 << 16;
 constexpr uint64_t kFreelyUnpacked = uint64_t{128} << 20, kMaxRatio = 100;
 
 std::optional<DType> from_descr(std::string_view d) {
-  if (d.size() < 3 || (d[0] != '<' && d[0] != '|' && d[0] != '=')) return std::nullopt;
+  if (d.size() < 3 || (d[0] != '<' && d[0] != '>' && d[0] != '|' && d[0] != '=')) return std::nullopt;
   const std::string_view t = d.substr(1);
   if (t == "b1") return kBool;
   if (t == "i1") return kS8;
@@ -92,6 +92,13 @@ std::optional<Header> parse_header(std::string_view dict) {
   }
 }
 
+// Big-endian elements, in place.
+void swap_bytes(Tensor& t) {
+  const auto width = static_cast<size_t>(t.dtype().bytes());
+  std::byte* p = t.mutable_bytes();
+  for (size_t at = 0; at < t.byte_size(); at += width) std::reverse(p + at, p + at + width);
+}
+
 // Fortran order is C order of the reversed shape.
 Result<Tensor> from_fortran(const Tensor& t, const std::vector<int64_t>& shape) {
   DLC_TRY(Tensor out, Tensor::make(t.dtype(), shape));
@@ -149,6 +156,7 @@ Result<Tensor> parse_npy(std::span<const std::byte> bytes, const std::string& fi
   if (header->fortran) std::reverse(stored.begin(), stored.end());
   DLC_TRY(Tensor t, Tensor::make(*dtype, stored));
   if (!data.empty()) std::memcpy(t.mutable_bytes(), data.data(), data.size());
+  if (header->descr.starts_with('>')) swap_bytes(t);
   if (header->fortran && header->shape.size() > 1) return from_fortran(t, header->shape);
   return t;
 }
@@ -171,6 +179,15 @@ std::vector<std::byte> to_npy(const Tensor& t) {
   std::memcpy(out.data(), all.data(), all.size());
   if (t.byte_size() > 0) std::memcpy(out.data() + all.size(), t.bytes(), t.byte_size());
   return out;
+}
+
+Tensor unpacked(const Tensor& t, DType type) {
+  const DType kept{type == kBF16 ? DType::Kind::unsigned_int : type.kind, static_cast<uint8_t>(8 * type.bytes())};
+  if (t.dtype() != kept || (type != kBF16 && !type.is_int())) return t;
+  for (int64_t i = 0; type.is_int() && i < t.elements(); ++i)
+    if (wrap_to(type, t.get_int(i)) != t.get_int(i)) return t;
+  auto out = Tensor::wrap(type, t.shape(), t.bytes(), std::make_shared<Tensor>(t));
+  return out ? *std::move(out) : t;
 }
 
 Result<NamedTensors> read_npz(const std::string& path) {
@@ -224,8 +241,8 @@ Result<NamedTensors> read_npz(const std::string& path) {
   return out;
 }
 
-Result<> write_npz(const std::string& path, const NamedTensors& tensors) {
-  const Loc where{path, 0, 0, {}};
+Result<std::vector<std::byte>> to_npz(const NamedTensors& tensors) {
+  const Loc where;
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t* memory = zip_source_buffer_create(nullptr, 0, 0, &error);
@@ -270,6 +287,11 @@ Result<> write_npz(const std::string& path, const NamedTensors& tensors) {
   }
   zip_source_free(memory);
   if (bytes.empty() && !tensors.empty()) return fail(where, "cannot finish the .npz archive");
+  return bytes;
+}
+
+Result<> write_npz(const std::string& path, const NamedTensors& tensors) {
+  DLC_TRY(const std::vector<std::byte> bytes, to_npz(tensors));
   return write_file(path, bytes);
 }
 

@@ -1,6 +1,7 @@
 #include "frontends/onnx/importer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
@@ -29,6 +30,28 @@ std::string symbol_name(const std::string& dim_param) {
   for (const char c : dim_param) s += (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') ? c : '_';
   if (s.empty() || std::isdigit(static_cast<unsigned char>(s[0])) != 0 || is_reserved_word(s)) s = "d_" + s;
   return s;
+}
+
+// Every dim that was asked for is one of the model's, and of a size it may have. `symbols`: the model's names of dims.
+Result<> check_dims(const OnnxOptions& options, const std::map<std::string, std::string>& symbols,
+                    const std::string& file) {
+  std::vector<std::string> names;
+  for (const auto& [name, symbol] : symbols) names.push_back(name);
+  for (const auto& [name, range] : options.dims) {
+    const bool known = std::ranges::any_of(symbols, [&](const auto& d) { return d.first == name || d.second == name; });
+    if (!known) {
+      const std::string near = nearest(name, names);
+      return fail({file, 0, 0, {}},
+                  names.empty()
+                      ? fmt::format("--dim {}: the model has no symbolic dims", name)
+                      : fmt::format("--dim {}: the model has no such dim, but {}", name, fmt::join(names, ", ")),
+                  near.empty() ? "" : fmt::format("did you mean {}?", near));
+    }
+    if (range.lo < options.default_range.lo || range.lo > range.hi)
+      return fail({file, 0, 0, {}},
+                  fmt::format("--dim {}={}: a dim is at least {}", name, range.lo, options.default_range.lo));
+  }
+  return {};
 }
 
 }  // namespace
@@ -148,10 +171,7 @@ Result<> Importer::import_inputs(const onnx::GraphProto& g) {
     DLC_TRY(TensorType type, input_type(v));
     values_[v.name()] = graph_.add_input(v.name(), std::move(type));
   }
-  for (const auto& [name, range] : options_.dims)
-    if (range.lo < 0 || range.lo > range.hi)
-      return fail({file_, 0, 0, {}}, fmt::format("--dim {}: the range is empty", name));
-  return {};
+  return check_dims(options_, dim_symbols_, file_);
 }
 
 Result<ValueId> Importer::lookup(const std::string& name, const Loc& where) const {

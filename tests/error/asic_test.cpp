@@ -108,7 +108,7 @@ TEST_CASE("sizes that are not known", "[error]") {
   must_succeed(f, "--hw=asic --dim N=1 " + kFashion + " -o m.dlca");
   const auto j = json_of(f, "explain --hw=asic " + kFashion);
   REQUIRE(j["problems"].size() == 1);
-  CHECK(j["problems"][0]["next"] == "--dim N=1");
+  CHECK(j["problems"][0]["hint"] == "--dim N=1");
 }
 
 TEST_CASE("a model of which nothing runs on the accelerator", "[error]") {

@@ -57,7 +57,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// Arguments must not contain quotes. `before` goes before the program: "ulimit -f 1;".
+// `before` goes before the program: "ulimit -f 1;".
 inline Outcome dlc(const Folder& f, const std::string& arguments, const std::string& before = "") {
   const std::string out = std::filesystem::temp_directory_path() / ("dlc_error_out_" + std::to_string(getpid()));
   const std::string command = "export HOME=/nonexistent; (" + before + " " DLC_BINARY_DIR "/bin/dlc " + arguments +
@@ -79,6 +79,16 @@ inline void must_fail(const Folder& f, const std::string& arguments, const std::
   const Outcome o = dlc(f, arguments, before);
   INFO("dlc " << arguments << "\n" << o.out << o.err);
   CHECK(o.code == 1);
+  CHECK_THAT(o.err, Catch::Matchers::Contains("error: "));
+  for (const std::string& part : parts) CHECK_THAT(o.err, Catch::Matchers::Contains(part));
+  CHECK(f.files() == files);
+}
+// A wrong command line: exit code 2, and every part in the message.
+inline void must_be_usage(const Folder& f, const std::string& arguments, const std::vector<std::string>& parts) {
+  const auto files = f.files();
+  const Outcome o = dlc(f, arguments);
+  INFO("dlc " << arguments << "\n" << o.out << o.err);
+  CHECK(o.code == 2);
   CHECK_THAT(o.err, Catch::Matchers::Contains("error: "));
   for (const std::string& part : parts) CHECK_THAT(o.err, Catch::Matchers::Contains(part));
   CHECK(f.files() == files);
@@ -134,8 +144,8 @@ inline onnx::TensorProto* weight(onnx::ModelProto& m, const std::string& name, c
   return t;
 }
 
-// y = relu(x * w + b): [2, 8] -> [2, 4]
-inline onnx::ModelProto mlp() {
+// y = relu(x * w + b): [2, 8] -> [2, 4]; with a symbol, the 2 is symbolic.
+inline onnx::ModelProto mlp(const std::string& symbol = "") {
   auto m = model();
   input(m, "x", {2, 8});
   weight(m, "w", {8, 4});
@@ -144,6 +154,9 @@ inline onnx::ModelProto mlp() {
   node(m, "Add", "bias", {"h", "b"}, "s");
   node(m, "Relu", "act", {"s"}, "y");
   output(m, "y", {2, 4});
+  if (!symbol.empty())
+    for (auto* v : {m.mutable_graph()->mutable_input(0), m.mutable_graph()->mutable_output(0)})
+      v->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_param(symbol);
   return m;
 }
 

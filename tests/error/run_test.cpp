@@ -116,30 +116,41 @@ TEST_CASE("inputs that do not fit", "[error]") {
 
 TEST_CASE("symbolic dims outside their range", "[error]") {
   const Folder f("dims");
-  auto m = mlp();
-  m.mutable_graph()
-      ->mutable_input(0)
-      ->mutable_type()
-      ->mutable_tensor_type()
-      ->mutable_shape()
-      ->mutable_dim(0)
-      ->set_dim_param("N");
-  m.mutable_graph()
-      ->mutable_output(0)
-      ->mutable_type()
-      ->mutable_tensor_type()
-      ->mutable_shape()
-      ->mutable_dim(0)
-      ->set_dim_param("N");
-  f.write("m.onnx", m);
+  f.write("m.onnx", mlp("N"));
   must_succeed(f, "m.onnx --dim N=1..4 -o m.dlca");
   write_input(f / "x.npz", "x", kF32, {3, 8});
   must_succeed(f, "run m.dlca --input x.npz");
   write_input(f / "x.npz", "x", kF32, {5, 8});
   must_fail(f, "run m.dlca --input x.npz --output y.npz", {"dim N is 5, the model takes 1 to 4"});
-  must_fail(f, "m.onnx --dim N=4..1 -o m2.dlca", {"--dim N=4..1: the range is empty"});
-  must_fail(f, "m.onnx --dim N -o m2.dlca", {"--dim N: a name and a size are wanted"});
-  must_fail(f, "m.onnx --dim N=x -o m2.dlca", {"'x' is not a size"});
+  must_fail(f, "bench m.dlca --dim N=5", {"m.dlca: error: --dim N: 5 is outside of the model's 1..4"});
+  must_fail(f, "compare m.onnx --dim N=0", {"--dim N=0: a dim is at least 1"});
+  must_fail(f, "m.onnx --dim N=0..4 -o m2.dlca", {"a dim is at least 1"});
+}
+
+TEST_CASE("dims that the model has not", "[error]") {
+  const Folder f("no_dims");
+  f.write("m.onnx", mlp("batch"));
+  f.write("fixed.onnx", mlp());
+  must_fail(f, "m.onnx --dim Q=4 -o m.dlca", {"m.onnx: error: --dim Q: the model has no such dim, but batch"});
+  must_fail(f, "m.onnx --dim bach=4 -o m.dlca", {"next: did you mean batch?"});
+  must_fail(f, "fixed.onnx --dim Q=4 -o m.dlca", {"--dim Q: the model has no symbolic dims"});
+  must_succeed(f, "m.onnx -o m.dlca");
+  must_succeed(f, "m.onnx --emit=graph -o g.dlct");
+  must_succeed(f, "m.onnx --emit=program -o p.dlct");
+  for (const std::string command : {"run m.dlca", "bench m.dlca", "g.dlct -o g.dlca", "bench p.dlct", "explain g.dlct"})
+    must_fail(f, command + " --dim Q=4", {"--dim Q: the model has no such dim, but batch (1..1048576)"});
+  must_fail(f, "g.dlct --dim batch=2000000 -o g.dlca", {"2000000 is outside of the model's 1..1048576"});
+  must_fail(f, "p.dlct --dim batch=2 -o p.dlca", {"a program has its dims already"});
+}
+
+TEST_CASE("dims that are no sizes are a wrong command line", "[error]") {
+  const Folder f("dim_text");
+  f.write("m.onnx", mlp("N"));
+  must_be_usage(f, "m.onnx --dim N=4..1 -o m2.dlca", {"--dim N=4..1: the range is empty"});
+  must_be_usage(f, "m.onnx --dim N -o m2.dlca", {"--dim N: a name and a size are wanted"});
+  must_be_usage(f, "bench m.onnx --dim N=x", {"'x' is not a size"});
+  must_be_usage(f, "run m.onnx --dim N=1 --dim N=2", {"--dim N=2: the dim is given twice"});
+  must_be_usage(f, "explain m.onnx --dim N=-1", {"'-1' is not a size"});
 }
 
 TEST_CASE("devices that are not there", "[error]") {
@@ -151,37 +162,4 @@ TEST_CASE("devices that are not there", "[error]") {
   must_fail(f, "run m.dlca --device cpu --input x.npz", {"'cpu' is not a device URI"});
   must_fail(f, "run m.dlca --device cpu:7 --input x.npz", {"cpu:7"});
   must_fail(f, "cosim m.dlca", {"nothing in this model can be co-simulated"});
-}
-
-TEST_CASE("outputs that cannot be written", "[error]") {
-  const Folder f("outputs");
-  f.write("m.onnx", mlp());
-  write_input(f / "x.npz", "x", kF32, {2, 8});
-  must_fail(f, "m.onnx -o none/m.dlca", {"none/m.dlca: error: cannot write: No such file or directory"});
-  must_fail(f, "m.onnx -o m.onnx/m.dlca", {"cannot write: Not a directory"});
-  must_fail(f, "m.onnx -o m.xyz", {"m.xyz: error: the output's ending says what to write"});
-  must_succeed(f, "m.onnx -o m.dlca");
-  must_fail(f, "run m.dlca --input x.npz --output none/y.npz", {"none/y.npz"});
-  // What was there stays as it was.
-  std::filesystem::create_directories(f / "folder.dlca");
-  must_fail(f, "m.onnx -o folder.dlca", {"folder.dlca: error: "});
-}
-
-TEST_CASE("wrong command lines have exit code 2", "[error]") {
-  const Folder f("usage");
-  for (const char* arguments : {"", "--nonsense m.onnx", "run", "run --device", "hw", "hw frobnicate x",
-                                "m.onnx --emit=nothing", "bench m.onnx --threads 0", "bench m.onnx --runs many"}) {
-    const Outcome o = dlc::test::dlc(f, arguments);
-    INFO("dlc " << arguments << "\n" << o.out << o.err);
-    CHECK(o.code == 2);
-  }
-  CHECK(dlc::test::dlc(f, "--help").code == 0);
-  CHECK(dlc::test::dlc(f, "--version").code == 0);
-}
-
-TEST_CASE("errors as JSON", "[error]") {
-  const Folder f("json");
-  const Outcome o = dlc::test::dlc(f, "none.onnx -o m.dlca --json");
-  CHECK(o.code == 1);
-  CHECK_THAT(o.out, Catch::Matchers::Contains("\"error\"") && Catch::Matchers::Contains("\"file\": \"none.onnx\""));
 }

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "dlc/io/file.h"
-#include "tools/dlc/model.h"
+#include "tools/dlc/explain.h"
 
 namespace dlc::cli {
 
@@ -40,10 +40,10 @@ class Dump {
   Error failure_;
 };
 
-Result<std::vector<PassTiming>> optimise(Graph& g, Dump& dump) {
+Result<std::vector<PassTiming>> optimise(Graph& g, Dump& dump, const Context& cx) {
   if (dump.wanted()) dump.write("import", "dlcg", print(g));
   const auto& pipeline = default_graph_pipeline();
-  Progress progress("passes", pipeline.size());
+  Progress progress(cx, "passes", pipeline.size());
   return run_passes(g, pipeline, [&](const std::string& pass, const Graph& after) {
     progress.step(pass);
     if (dump.wanted()) dump.write(pass, "dlcg", print(after));
@@ -148,10 +148,11 @@ Result<Built> build(const ModelOptions& o, Context& cx) {
   Dump dump(o.dump);
   DLC_CHECK(dump.start());
   DLC_TRY(b.hardware, load_hardware(o.hw.empty() ? "native" : o.hw, cx.hw_options()));
-  DLC_TRY(Source source, read_source(o));
+  DLC_TRY(auto records, records_for(b.hardware.description));
+  DLC_TRY(Source source, read_source(o, std::move(records)));
   b.import_ms = all.ms();
   if (source.compiled)
-    return fail({o.file, 0, 0, {}}, "is compiled already", "dlc run, dlc bench and dlc cosim take it as it is");
+    return fail({o.file, 0, 0, {}}, "is compiled already", "dlc run, bench, cosim and explain take it as it is");
   if (source.graph) {
     b.model.inputs = graph_ports(*source.graph, false);
     b.model.outputs = graph_ports(*source.graph, true);
@@ -162,7 +163,7 @@ Result<Built> build(const ModelOptions& o, Context& cx) {
                         watch.ms(),
                         {{"committed", static_cast<int64_t>(b.numerics.committed.size())},
                          {"kept", static_cast<int64_t>(b.numerics.kept.size())}}});
-    DLC_TRY(const auto passes, optimise(*source.graph, dump));
+    DLC_TRY(const auto passes, optimise(*source.graph, dump, cx));
     b.passes.insert(b.passes.end(), passes.begin(), passes.end());
   } else {
     b.model.inputs = program_ports(*source.program, BufferKind::input);
@@ -179,12 +180,13 @@ Result<Built> build(const ModelOptions& o, Context& cx) {
   DLC_TRY(std::vector<Piece> pieces, split(source, o, b, cx));
   b.passes.push_back({"lower", step.ms(), {{"partitions", static_cast<int64_t>(pieces.size())}}});
   const Json options{{"format", o.format}, {"name", o.name.empty() ? source.name : o.name}, {"listing", o.listing}};
-  Progress progress("partitions", pieces.size());
+  Progress progress(cx, "partitions", pieces.size());
   for (Piece& piece : pieces) {
     step = Stopwatch();
     dump.write(piece.device, "dlcp", dump.wanted() ? print(piece.program) : std::string());
     const auto kernels = static_cast<int64_t>(piece.program.kernels.size());
     EmitResult files;
+    b.programs.push_back(piece.program);
     DLC_TRY(CompiledPartition part, compile_partition(piece.device, piece.backend, std::move(piece.program), b.hardware,
                                                       options.dump(), &files));
     for (PassTiming& t : plugin_steps(part.device, files)) b.passes.push_back(std::move(t));
@@ -195,22 +197,27 @@ Result<Built> build(const ModelOptions& o, Context& cx) {
   }
   DLC_CHECK(dump.done());
   b.graph = std::move(source.graph);
+  DLC_TRY(const Json said, explanation(b));
+  b.model.explanation = said.dump(-1, ' ', false, Json::error_handler_t::replace);
   b.compile_ms = all.ms();
   return b;
 }
 
 Result<Graph> optimised_graph(const ModelOptions& o, Context& cx) {
-  DLC_TRY(Source source, read_source(o));
+  std::optional<HwDescription> hw;
+  std::shared_ptr<const RecordSet> records;
+  if (!o.hw.empty()) {
+    DLC_TRY(hw, load_hw(o.hw, cx.hw_options()));
+    DLC_TRY(records, records_for(*hw));
+  }
+  DLC_TRY(Source source, read_source(o, std::move(records)));
   if (!source.graph)
     return fail({o.file, 0, 0, {}}, "is no graph any more: programs and artifacts are lowered already",
                 "give the .onnx file or graph text");
   Dump dump(o.dump);
   DLC_CHECK(dump.start());
-  if (!o.hw.empty()) {
-    DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
-    DLC_CHECK(commit(*source.graph, hw, dump));
-  }
-  DLC_CHECK(optimise(*source.graph, dump));
+  if (hw) DLC_CHECK(commit(*source.graph, *hw, dump));
+  DLC_CHECK(optimise(*source.graph, dump, cx));
   DLC_CHECK(dump.done());
   return *std::move(source.graph);
 }
@@ -218,7 +225,8 @@ Result<Graph> optimised_graph(const ModelOptions& o, Context& cx) {
 Result<CompiledModel> load_or_build(const ModelOptions& o, Context& cx) {
   DLC_TRY(const MappedFile file, map_file(o.file));
   if (file.text().starts_with("DLCA")) {
-    DLC_TRY(CompiledModel model, CompiledModel::read(o.file));
+    DLC_TRY(Source source, read_source(o));
+    CompiledModel model = *std::move(source.compiled);
     if (o.hw.empty()) return model;
     DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
     if (hash_text(hw.arch_hash) != model.arch_hash)

@@ -1,6 +1,7 @@
 #include "tools/dlc/cli.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -8,7 +9,11 @@
 namespace dlc::cli {
 
 PluginRegistry& Context::plugins() {
-  if (!plugins_) plugins_ = std::make_unique<PluginRegistry>(PluginRegistry::Options{.paths = plugin_paths});
+  if (plugins_) return *plugins_;
+  PluginRegistry::Options options;
+  for (const std::string& given : plugin_paths)
+    for (const auto& folder : CLI::detail::split(given, ':')) options.paths.push_back(folder);
+  plugins_ = std::make_unique<PluginRegistry>(options);
   return *plugins_;
 }
 
@@ -27,7 +32,8 @@ CLI::App* add_command(CLI::App& app, Context& cx, const std::string& name, const
   CLI::App* sub = app.add_subcommand(name, summary);
   sub->add_flag("--json", cx.json, "Print the result as JSON; docs/cli.md lists the keys");
   sub->add_option("--plugin-path", cx.plugin_paths, "Folders searched for plugins before all others")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(existing_folders());
   return sub;
 }
 
@@ -54,35 +60,60 @@ Error readable(const Error& error) {
 
 }  // namespace
 
-Json to_json(const Error& error) {
-  Json list = Json::array();
-  for (const Diagnostic& d : error.diagnostics) {
-    const char* severity = d.severity == Severity::error     ? "error"
-                           : d.severity == Severity::warning ? "warning"
-                                                             : "note";
-    list.push_back({{"severity", severity},
-                    {"file", d.loc.file},
-                    {"line", d.loc.line},
-                    {"column", d.loc.column},
-                    {"node", d.loc.node},
-                    {"message", d.message},
-                    {"next", d.hint}});
-  }
-  return list;
+Json to_json(const Diagnostic& d) {
+  const char* severity = d.severity == Severity::error ? "error" : d.severity == Severity::warning ? "warning" : "note";
+  return {{"severity", severity},   {"message", d.message}, {"file", d.loc.file}, {"line", d.loc.line},
+          {"column", d.loc.column}, {"node", d.loc.node},   {"hint", d.hint}};
 }
 
 void report(const Error& given, bool json) {
   const Error error = readable(given);
   fmt::print(stderr, "{}\n", to_string(error));
-  if (json) fmt::print("{}\n", Json{{"error", to_json(error)}}.dump(2, ' ', false, Json::error_handler_t::replace));
+  if (!json) return;
+  Json first = to_json(error.diagnostics.empty() ? Diagnostic{} : error.diagnostics.front()), more = Json::array();
+  for (size_t i = 1; i < error.diagnostics.size(); ++i) more.push_back(to_json(error.diagnostics[i]));
+  first["more"] = std::move(more);
+  fmt::print("{}\n", Json{{"error", std::move(first)}}.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+Progress::Progress(const Context& cx, std::string what, size_t total)
+    : what_(std::move(what)),
+      total_(total),
+      quiet_(cx.json),
+      terminal_(::isatty(STDERR_FILENO) != 0),
+      next_ms_(terminal_ ? 2'000 : 10'000) {}
+
+Progress::~Progress() {
+  if (told_ && terminal_) fmt::print(stderr, "\r\x1b[K");
 }
 
 void Progress::step(const std::string& unit) {
   ++done_;
   const double ms = watch_.ms();
-  if (ms < next_ms_) return;
-  next_ms_ = ms + 1000;
-  fmt::print(stderr, "{}: {} of {} ({}), {:.0f} s\n", what_, done_, total_, unit, ms / 1000);
+  if (quiet_ || ms < next_ms_) return;
+  next_ms_ = ms + (terminal_ ? 200 : 10'000);
+  told_ = true;
+  fmt::print(stderr, "{}{}: {} of {} ({:.40}), {:.0f} s{}", terminal_ ? "\r" : "", what_, done_, total_, unit,
+             ms / 1000, terminal_ ? "\x1b[K" : "\n");
+}
+
+CLI::Validator existing_folders() {
+  return {[](const std::string& given) {
+            std::error_code ec;
+            for (size_t at = 0; at <= given.size();) {
+              const size_t end = std::min(given.find(':', at), given.size());
+              const std::string folder = given.substr(at, end - at);
+              if (!std::filesystem::is_directory(folder, ec)) return fmt::format("there is no folder '{}'", folder);
+              at = end + 1;
+            }
+            return std::string();
+          },
+          "DIR"};
+}
+
+CLI::Validator file_name() {
+  return {[](const std::string& given) { return given.empty() ? std::string("the file's name is empty") : ""; },
+          "FILE"};
 }
 
 }  // namespace dlc::cli

@@ -40,9 +40,9 @@ class Context {
 // A subcommand with the options that all have.
 CLI::App* add_command(CLI::App& app, Context& cx, const std::string& name, const std::string& summary);
 
-// To stderr, with the next steps; with --json also to stdout as {"error": [...]}.
+// To stderr, with the next steps; with --json also to stdout: {"error": {...}}.
 void report(const Error& error, bool json);
-Json to_json(const Error& error);
+Json to_json(const Diagnostic& diagnostic);
 
 class Stopwatch {
  public:
@@ -54,18 +54,28 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Work in units, told on stderr once it has taken two seconds, and then once a second.
+// Work in units, told on stderr: on a terminal once it has taken two seconds, in one line; into a file every ten
+// seconds; not with --json.
 class Progress {
  public:
-  Progress(std::string what, size_t total) : what_(std::move(what)), total_(total) {}
+  Progress(const Context& cx, std::string what, size_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
   void step(const std::string& unit);
 
  private:
   std::string what_;
   size_t total_, done_ = 0;
+  bool quiet_, terminal_;
+  bool told_ = false;
   Stopwatch watch_;
-  double next_ms_ = 2000;
+  double next_ms_;
 };
+
+// Of options: a folder or folders (with colons between) that exist, a file's name that is not empty.
+CLI::Validator existing_folders();
+CLI::Validator file_name();
 
 void add_compile(CLI::App& app, Context& cx);
 void add_run(CLI::App& app, Context& cx);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "tools/dlc/counters.h"
@@ -29,44 +30,64 @@ double percentile(std::vector<double> v, double p) {
   return v[low] + (v[high] - v[low]) * (at - std::floor(at));
 }
 
-// The medians of every layer's milliseconds, in the order of the run.
+// The layers of all runs, in the order of a run: of every figure the median.
 class Layers {
  public:
   void add(const Json& counters) {
     if (!counters.contains("layers") || !counters["layers"].is_array()) return;
     size_t i = 0;
     for (const auto& layer : counters["layers"]) {
-      if (!layer.contains("ms")) continue;
-      if (i == ms_.size()) {
-        ms_.emplace_back();
-        layers_.push_back(layer);
-      }
-      ms_[i++].push_back(layer["ms"].get<double>());
+      if (i == seen_.size()) seen_.push_back({layer, {}});
+      for (const auto& [key, v] : layer.items())
+        if (v.is_number()) seen_[i].figures[key].push_back(v.get<double>());
+      ++i;
     }
   }
   Json medians() const {
     Json list = Json::array();
-    for (size_t i = 0; i < ms_.size(); ++i) {
-      list.push_back(layers_[i]);
-      list.back()["ms"] = percentile(ms_[i], 0.5);
+    for (const Seen& s : seen_) {
+      list.push_back(s.first);
+      for (const auto& [key, values] : s.figures) {
+        const double median = percentile(values, 0.5);
+        if (s.first[key].is_number_integer())
+          list.back()[key] = std::llround(median);
+        else
+          list.back()[key] = median;
+      }
     }
     return list;
   }
 
  private:
-  std::vector<std::vector<double>> ms_;
-  std::vector<Json> layers_;
+  struct Seen {
+    Json first;
+    std::map<std::string, std::vector<double>> figures;
+  };
+  std::vector<Seen> seen_;
 };
+
+// The layers as lines of text: milliseconds, or cycles of devices that count them.
+std::string layer_lines(const Json& layers) {
+  std::string text = layer_table({{"layers", layers}});
+  if (!text.empty()) return text;
+  for (const auto& l : layers) {
+    const std::string name = l.value("name", std::string());
+    if (l.contains("ms"))
+      text += fmt::format("  {:>10.4f} ms  {}\n", l.value("ms", 0.0), name);
+    else if (l.contains("predicted_cycles"))
+      text += fmt::format("  {:>10} cycles predicted  {}\n", l.value("predicted_cycles", int64_t{0}), name);
+  }
+  return text;
+}
 
 Result<int> bench(Options& o, Context& cx) {
   const Stopwatch loading;
   DLC_TRY(const CompiledModel model, load_or_build(o.model, cx));
   DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = o.device, .threads = o.threads}));
   const double load_ms = loading.ms();
-  DLC_TRY(const Bindings dims, dim_values(o.model));
   std::vector<Tensor> inputs;
   if (o.inputs.empty()) {
-    DLC_TRY(inputs, seeded_inputs(model.inputs, model.symbols, dims, o.seed));
+    DLC_TRY(inputs, seeded_inputs(model.inputs, model.symbols, single_values(o.model.dims), o.seed));
   } else {
     DLC_TRY(const NamedTensors given, read_inputs(o.inputs));
     DLC_TRY(inputs, bind_inputs(model.inputs, model.symbols, given));
@@ -76,7 +97,7 @@ Result<int> bench(Options& o, Context& cx) {
   int threads = o.threads;
   Layers layers;
   const Stopwatch all;
-  Progress progress("runs", static_cast<size_t>(std::max(o.runs, 1)));
+  Progress progress(cx, "runs", static_cast<size_t>(std::max(o.runs, 1)));
   const auto wanted = [&] {
     if (o.runs > 0) return times.size() < static_cast<size_t>(o.runs);
     return times.size() < 10 || (all.ms() < o.seconds * 1000 && times.size() < 100'000);
@@ -101,10 +122,10 @@ Result<int> bench(Options& o, Context& cx) {
               {"min_ms", std::ranges::min(times)},
               {"mean_ms", std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size())},
               {"layers", layers.medians()}};
-  std::string text = fmt::format("{} on {}: p50 {:.3f} ms, p99 {:.3f} ms, {} runs\n", o.model.file, devices(session),
-                                 result["p50_ms"].get<double>(), result["p99_ms"].get<double>(), times.size());
-  for (const auto& layer : result["layers"])
-    text += fmt::format("  {:>10.4f} ms  {}\n", layer["ms"].get<double>(), layer["name"].get<std::string>());
+  const std::string text =
+      fmt::format("{} on {} p50 {:.3f} ms, p99 {:.3f} ms, {} runs\n", o.model.file, devices(session),
+                  result["p50_ms"].get<double>(), result["p99_ms"].get<double>(), times.size()) +
+      layer_lines(result["layers"]);
   cx.print(result, text);
   return kOk;
 }

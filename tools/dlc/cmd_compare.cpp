@@ -106,10 +106,10 @@ struct Comparison {
   std::string first;
 };
 
-Result<> compare_calls(const Program& p, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
-                       const Bindings& symbols, double tolerance, Comparison& result) {
+Result<> compare_calls(const Context& cx, const Program& p, std::span<const Tensor> inputs,
+                       std::span<const Tensor> outputs, const Bindings& symbols, double tolerance, Comparison& result) {
   Values values(p, inputs, outputs);
-  Progress progress("calls", p.calls.size());
+  Progress progress(cx, "calls", p.calls.size());
   for (const Call& call : p.calls) {
     const Kernel& k = p.kernels[static_cast<size_t>(call.kernel)];
     const std::string name = call.locations.empty() ? k.name : call.locations.front();
@@ -163,10 +163,9 @@ Bindings symbols_of(const std::vector<Port>& ports, std::span<const Tensor> inpu
 
 Result<int> compare(Options& o, Context& cx) {
   DLC_TRY(Built b, build(o.model, cx));
-  DLC_TRY(const Bindings dims, dim_values(o.model));
   std::vector<Tensor> inputs;
   if (o.inputs.empty()) {
-    DLC_TRY(inputs, seeded_inputs(b.model.inputs, b.model.symbols, dims, o.seed));
+    DLC_TRY(inputs, seeded_inputs(b.model.inputs, b.model.symbols, single_values(o.model.dims), o.seed));
   } else {
     DLC_TRY(const NamedTensors given, read_inputs(o.inputs));
     DLC_TRY(inputs, bind_inputs(b.model.inputs, b.model.symbols, given));
@@ -199,7 +198,7 @@ Result<int> compare(Options& o, Context& cx) {
     std::vector<Tensor> in;
     for (const Port& p : one.inputs) in.push_back(values.at(p.name));
     DLC_TRY(const auto out, session.run(in));
-    DLC_CHECK(compare_calls(program, in, out, symbols, o.tolerance, all));
+    DLC_CHECK(compare_calls(cx, program, in, out, symbols, o.tolerance, all));
     for (size_t i = 0; i < out.size(); ++i) values[one.outputs[i].name] = out[i];
   }
   const bool match = all.first.empty();
@@ -209,8 +208,8 @@ Result<int> compare(Options& o, Context& cx) {
                     {"match", match},
                     {"first_diverging", match ? Json() : Json(all.first)},
                     {"layers", all.layers}};
-  std::string text = match ? fmt::format("{}: all {} calls agree with the interpreter\n", device, all.layers.size())
-                           : fmt::format("{}: first diverging layer: {}\n", device, all.first);
+  std::string text = match ? fmt::format("all {1} calls on {0} agree with the interpreter\n", device, all.layers.size())
+                           : fmt::format("first diverging layer on {}: {}\n", device, all.first);
   for (const Json& l : all.layers)
     if (!l["match"].get<bool>())
       text += fmt::format("  {}: {} elements differ, at most by {:.3g}\n", l["name"].get<std::string>(),

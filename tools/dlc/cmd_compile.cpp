@@ -1,13 +1,13 @@
 // dlc [compile]: a model to an artifact, a library, or a text of one of its levels.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "dlc/io/file.h"
 #include "tools/dlc/model.h"
+#include "tools/dlc/output.h"
 
 namespace dlc::cli {
 
@@ -24,38 +24,46 @@ const std::vector<std::string> kFormats = {"dlca", "so", "o", "a"};
 Json passes_json(const std::vector<PassTiming>& passes) {
   Json list = Json::array();
   for (const PassTiming& p : passes) {
-    Json j{{"name", p.name}, {"ms", p.ms}};
-    for (const auto& [key, n] : p.counts) j[key] = n;
-    list.push_back(std::move(j));
+    list.push_back({{"name", p.name}, {"ms", p.ms}, {"counts", p.counts}});
   }
   return list;
 }
 
-Result<std::string> level_text(const Options& o, Context& cx) {
+// One level of the model as text, and the constants that the text leaves out.
+struct Level {
+  std::string text;
+  NamedTensors constants;
+};
+
+Result<Level> level_of(const Options& o, Context& cx) {
+  Level level;
   if (o.emit == "graph") {
     DLC_TRY(const Graph g, optimised_graph(o.model, cx));
-    return print(g);
+    return Level{print(g), outlined_constants(g)};
   }
   DLC_TRY(const Built b, build(o.model, cx));
-  std::string text;
-  for (size_t i = 0; i < b.model.partitions.size(); ++i) {
-    const CompiledPartition& p = b.model.partitions[i];
-    if (o.emit == "program") text += p.program;
-    if (o.emit == "kernel") {
-      DLC_TRY(const Program program, program_of(p));
-      for (const Kernel& k : program.kernels) text += print(k);
+  for (size_t i = 0; i < b.programs.size(); ++i) {
+    if (o.emit == "program") {
+      level.text += print(b.programs[i]);
+      for (const auto& weight : b.programs[i].weights)  // one that two partitions share is written once
+        if (std::ranges::count(level.constants, weight.first, &NamedTensors::value_type::first) == 0)
+          level.constants.push_back(weight);
     }
+    if (o.emit == "kernel")
+      for (const Kernel& k : b.programs[i].kernels) level.text += print(k);
     if (o.emit == "asm" || o.emit == "llvm") {
+      const std::string& device = b.model.partitions[i].device;
       const auto* listing = b.files[i].find("listing");
-      if (p.device == "host") {  // compiled when it is loaded, so its program is all there is
-        text += "# on the host\n" + p.program;
+      if (device == "host") {  // compiled when it is loaded, so its program is all there is
+        level.text += "# on the host\n" + print(b.programs[i]);
         continue;
       }
-      if (listing == nullptr) return fail({}, fmt::format("plugin {} has no --emit={}", p.device, o.emit));
-      text.append(reinterpret_cast<const char*>(listing->data()), listing->size());
+      if (listing == nullptr)
+        return fail({}, fmt::format("plugin {} has no --emit={}", device, o.emit), "--emit=program");
+      level.text.append(reinterpret_cast<const char*>(listing->data()), listing->size());
     }
   }
-  return text;
+  return level;
 }
 
 // How many nodes the machine took, where it did not take all.
@@ -66,60 +74,57 @@ std::string placement_text(const Built& b) {
                      b.placements.size(), b.model.hardware_name, host);
 }
 
-// The C header lies beside the library and has its name.
+Result<int> emit(Options& o, Context& cx) {
+  if (!o.output.empty()) {
+    DLC_CHECK(check_output(o.output, files_of(o.model)));
+    DLC_CHECK(check_output(weights_beside(o.output), files_of(o.model)));
+  }
+  if (o.emit == "asm" || o.emit == "llvm") o.model.listing = o.emit;
+  DLC_TRY(const Level level, level_of(o, cx));
+  if (o.output.empty()) {
+    cx.print({{"model", o.model.file}, {"emit", o.emit}, {"text", level.text}}, level.text);
+    return kOk;
+  }
+  DLC_TRY(const std::string weights, write_text(o.output, level.text, level.constants));
+  cx.print({{"model", o.model.file}, {"emit", o.emit}, {"output", o.output}, {"weights", weights}},
+           fmt::format("{} -> {}{}\n", o.model.file, o.output, weights.empty() ? "" : ", " + weights));
+  return kOk;
+}
+
+std::vector<std::string> native_files(const std::string& output) {
+  const std::string stem = std::filesystem::path(output).replace_extension().string();
+  return {output, stem + ".h", stem + ".weights"};
+}
+
+// The C header lies beside the library and has its name; large weights too.
 Result<> write_native(const Built& b, const std::string& output, const std::string& format) {
   if (b.files.size() != 1)
     return fail({}, fmt::format("a .{} holds one partition, this model has {}", format, b.files.size()),
                 "write a .dlca");
-  const auto* bytes = b.files[0].find("library");
-  if (bytes == nullptr)
+  if (b.files[0].find("library") == nullptr)
     return fail({}, fmt::format("plugin {} makes no .{}", b.model.partitions[0].device, format), "write a .dlca");
-  const std::string stem = std::filesystem::path(output).replace_extension().string();
-  std::vector<std::pair<std::string, const std::vector<std::byte>*>> files = {{output, bytes}};
-  if (const auto* header = b.files[0].find("header")) files.emplace_back(stem + ".h", header);
-  if (const auto* weights = b.files[0].find("weights")) files.emplace_back(stem + ".weights", weights);
-  for (size_t i = 0; i < files.size(); ++i) {
-    auto written = write_file(files[i].first, *files[i].second);
-    if (written) continue;
-    std::error_code ec;
-    for (size_t k = 0; k < i; ++k) std::filesystem::remove(files[k].first, ec);
-    return written;
-  }
-  return {};
-}
-
-// What cannot be written is said before the work.
-Result<> check_writable(const std::string& path) {
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  folder += folder.empty() ? "." : "/.";  // a file there is no folder
-  if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    return fail({path, 0, 0, {}}, fmt::format("cannot write: {}", std::strerror(errno)));
-  std::error_code ec;
-  if (std::filesystem::exists(path, ec) && !std::filesystem::is_regular_file(path, ec))
-    return fail({path, 0, 0, {}}, "cannot write: is not a regular file");
-  return {};
+  const std::vector<std::string> names = native_files(output);
+  std::vector<FileContent> files;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (const auto* bytes = b.files[0].find(std::array{"library", "header", "weights"}[i]))
+      files.push_back({names[i], *bytes});
+  return write_files(files);
 }
 
 Result<int> compile(Options& o, Context& cx) {
-  if (!o.emit.empty()) {
-    if (o.emit == "asm" || o.emit == "llvm") o.model.listing = o.emit;
-    if (!o.output.empty()) DLC_CHECK(check_writable(o.output));
-    DLC_TRY(const std::string text, level_text(o, cx));
-    if (o.output.empty())
-      cx.print({{"emit", o.emit}, {"text", text}}, text);
-    else
-      DLC_CHECK(write_file(o.output, text));
-    return kOk;
-  }
+  if (!o.emit.empty()) return emit(o, cx);
   if (o.output.empty()) o.output = std::filesystem::path(o.model.file).stem().string() + ".dlca";
   std::string format = std::filesystem::path(o.output).extension().string();
   format = format.empty() ? "" : format.substr(1);
   if (std::ranges::count(kFormats, format) == 0)
     return fail({o.output, 0, 0, {}}, "the output's ending says what to write: .dlca, .so, .o or .a");
-  DLC_CHECK(check_writable(o.output));
+  for (const std::string& file : format == "dlca" ? std::vector{o.output} : native_files(o.output))
+    DLC_CHECK(check_output(file, files_of(o.model)));
   o.model.format = format;
   if (format != "dlca") o.model.name = std::filesystem::path(o.output).stem().string();
   DLC_TRY(const Built b, build(o.model, cx));
+  if (!b.graph && !o.model.dims.empty())
+    return fail({o.model.file, 0, 0, {}}, "--dim is for models and graph text: a program has its dims already");
   if (format == "dlca")
     DLC_CHECK(b.model.write(o.output));
   else
@@ -170,10 +175,11 @@ void add_compile(CLI::App& app, Context& cx) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = add_command(app, cx, "compile", "Compile a model (the command when none is given)");
   add_model_options(*sub, o->model);
-  sub->add_option("-o,--output", o->output, "What to write: .dlca, .so, .o or .a (with a C header beside it)");
+  sub->add_option("-o,--output", o->output, "What to write: .dlca, .so, .o or .a (with a C header beside it)")
+      ->check(file_name());
   sub->add_option("--emit", o->emit, "Print one level instead")
       ->check(CLI::IsMember({"graph", "kernel", "program", "asm", "llvm"}));
-  sub->add_option("--dump", o->model.dump, "A folder for every level after every pass");
+  sub->add_option("--dump", o->model.dump, "A folder for every level after every pass")->check(file_name());
   sub->add_flag("--timing", o->timing, "Print the milliseconds of every pass");
   sub->callback([o, &cx] { cx.action = [o, &cx] { return compile(*o, cx); }; });
 }

@@ -5,6 +5,7 @@
 #include "dlc/hw/load.h"
 #include "dlc/io/file.h"
 #include "tools/dlc/cli.h"
+#include "tools/dlc/output.h"
 
 namespace dlc::cli {
 
@@ -53,6 +54,7 @@ Result<int> explain(const Options& o, Context& cx) {
 }
 
 Result<int> emit(const Options& o, Context& cx) {
+  if (!o.output.empty()) DLC_CHECK(check_output(o.output, {}));
   DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
   const std::string text = o.as == "sv"    ? emit_systemverilog(hw)
                            : o.as == "c"   ? emit_c_header(hw)
@@ -74,8 +76,7 @@ void add_hw(CLI::App& app, Context& cx) {
   hw->require_subcommand(1);
   const auto add = [&](const char* name, const char* summary, Result<int> (*f)(const Options&, Context&)) {
     auto o = std::make_shared<Options>();
-    CLI::App* sub = hw->add_subcommand(name, summary);
-    sub->add_flag("--json", cx.json, "Print the result as JSON");
+    CLI::App* sub = add_command(*hw, cx, name, summary);
     sub->add_option("description", o->hw, "A file, a name, or native; with params: asic.yaml,R=8")->required();
     sub->callback([o, &cx, f] { cx.action = [o, &cx, f] { return f(*o, cx); }; });
     return std::pair(sub, o);
@@ -85,7 +86,7 @@ void add_hw(CLI::App& app, Context& cx) {
   add_build_rtl(*hw, cx);
   auto [sub, o] = add("emit", "Write what is derived from a description", emit);
   sub->add_option("--as", o->as, "sv, c, cpp or manual")->check(CLI::IsMember({"sv", "c", "cpp", "manual"}));
-  sub->add_option("-o,--output", o->output, "The file to write");
+  sub->add_option("-o,--output", o->output, "The file to write")->check(file_name());
 }
 
 }  // namespace dlc::cli

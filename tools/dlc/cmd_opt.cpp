@@ -1,20 +1,22 @@
 // dlc opt: pass pipelines over the text of any level and over .dlct files.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "dlc/io/file.h"
 #include "dlc/passes/pass.h"
 #include "dlc/pipeline/dlct.h"
 #include "dlc/pipeline/pipeline.h"
-#include "tools/dlc/cli.h"
+#include "tools/dlc/model.h"
+#include "tools/dlc/output.h"
 
 namespace dlc::cli {
 
 namespace {
 
 struct Options {
-  std::string file, passes;
+  std::string file, passes, weights, hw, output;
   bool list = false;
 };
 
@@ -40,6 +42,20 @@ Result<int> list_passes(Context& cx) {
   return kOk;
 }
 
+Result<int> finish(const Options& o, Context& cx, Json result, const std::string& text,
+                   const NamedTensors& constants = {}) {
+  if (o.output.empty()) {
+    result["text"] = text;
+    cx.print(result, text);
+    return kOk;
+  }
+  DLC_TRY(const std::string weights, write_text(o.output, text, constants));
+  result["output"] = o.output;
+  result["weights"] = weights;
+  cx.print(result, fmt::format("{} -> {}{}\n", o.file, o.output, weights.empty() ? "" : ", " + weights));
+  return kOk;
+}
+
 // Each case of a .dlct file, with its own passes unless others are given.
 Result<int> opt_cases(const Options& o, Context& cx, std::string_view text) {
   DLC_TRY(DlctFile file, parse_dlct(text, o.file));
@@ -51,24 +67,67 @@ Result<int> opt_cases(const Options& o, Context& cx, std::string_view text) {
     c.expects_error = outcome.is_error;
     cases.push_back({{"name", c.name}, {"passes", c.passes}, {"error", outcome.is_error}, {"text", outcome.text}});
   }
-  cx.print({{"file", o.file}, {"cases", cases}}, print(file));
-  return kOk;
+  return finish(o, cx, {{"file", o.file}, {"level", "cases"}, {"cases", cases}}, print(file));
+}
+
+Result<Ir> read_ir(const Options& o, Context& cx, std::string_view text, const std::string& level) {
+  if (level == "kernel") {
+    DLC_TRY(Kernel k, parse_kernel(text, o.file));
+    return Ir(std::move(k));
+  }
+  DLC_TRY(const NamedTensors weights, weights_of(o.weights, o.file));
+  if (level == "program") {
+    DLC_TRY(Program p, read_program(text, o.file, weights));
+    return Ir(std::move(p));
+  }
+  std::shared_ptr<const RecordSet> records;
+  if (!o.hw.empty()) {
+    DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
+    DLC_TRY(records, records_for(hw));
+  }
+  DLC_TRY(Graph g, read_graph(text, o.file, weights, std::move(records)));
+  return Ir(std::move(g));
+}
+
+// The constants that the text of this level leaves out.
+NamedTensors constants_of(const Ir& ir) {
+  if (const auto* g = std::get_if<Graph>(&ir)) return outlined_constants(*g);
+  if (const auto* p = std::get_if<Program>(&ir)) return p->weights;
+  return {};
+}
+
+// A file may hold several texts of a level: kernels, or the programs of partitions.
+Result<int> opt_texts(const Options& o, Context& cx, std::string_view text, const std::string& level) {
+  std::vector<std::string> names = split(o.passes);
+  if (o.passes.empty() && level == "graph") names = default_graph_pipeline();
+  Json passes = Json::array();
+  std::string printed;
+  NamedTensors constants;
+  for (const std::string_view one : split_texts(text)) {
+    DLC_TRY(Ir ir, read_ir(o, cx, one, level));
+    DLC_CHECK(verify(ir));
+    DLC_TRY(const auto timings, run_pipeline(ir, names, cx.hw_options()));
+    for (const PassTiming& t : timings) passes.push_back({{"name", t.name}, {"ms", t.ms}, {"counts", t.counts}});
+    printed += print(ir);
+    for (const auto& constant : constants_of(ir))
+      if (std::ranges::count(constants, constant.first, &NamedTensors::value_type::first) == 0)
+        constants.push_back(constant);
+  }
+  return finish(o, cx, {{"file", o.file}, {"level", level}, {"passes", passes}}, printed, constants);
 }
 
 Result<int> opt(const Options& o, Context& cx) {
   if (o.list) return list_passes(cx);
-  if (o.file.empty()) return fail({}, "a file is wanted", "dlc opt --passes=fold,dce FILE, or dlc opt --list");
+  if (!o.output.empty()) {
+    DLC_CHECK(check_output(o.output, {o.file, o.weights}));
+    DLC_CHECK(check_output(weights_beside(o.output), {o.file, o.weights}));
+  }
   DLC_TRY(const MappedFile file, map_file(o.file));
+  const std::string level = level_of(file.text());
+  if (!level.empty()) return opt_texts(o, cx, file.text(), level);
   if (o.file.ends_with(".dlct")) return opt_cases(o, cx, file.text());
-  DLC_TRY(Ir ir, parse_ir(file.text(), o.file));
-  DLC_CHECK(verify(ir));
-  std::vector<std::string> names = split(o.passes);
-  if (o.passes.empty() && std::holds_alternative<Graph>(ir)) names = default_graph_pipeline();
-  DLC_TRY(const auto timings, run_pipeline(ir, names, cx.hw_options()));
-  Json passes = Json::array();
-  for (const PassTiming& t : timings) passes.push_back({{"name", t.name}, {"ms", t.ms}});
-  cx.print({{"file", o.file}, {"passes", passes}, {"text", print(ir)}}, print(ir));
-  return kOk;
+  return fail({o.file, 0, 0, {}}, "is no text of dlc: it begins with none of dlc.graph, dlc.kernel, dlc.program",
+              "dlc MODEL --emit=graph -o FILE writes one");
 }
 
 }  // namespace
@@ -76,10 +135,17 @@ Result<int> opt(const Options& o, Context& cx) {
 void add_opt(CLI::App& app, Context& cx) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = add_command(app, cx, "opt", "Run passes over the text of a level or a .dlct file");
-  sub->add_option("file", o->file, "Text of a graph, a kernel or a program, or .dlct");
+  sub->add_option("file", o->file, "Graph, kernel or program text, or cases (.dlct)")->check(file_name());
   sub->add_option("--passes", o->passes, "Names with commas between; by default the compiler's for a graph");
+  sub->add_option("--weights", o->weights, "Constants of the text (.npz); by default FILE.weights.npz")
+      ->check(file_name());
+  sub->add_option("--hw", o->hw, "The machine whose integer ops the graph has");
+  sub->add_option("-o,--output", o->output, "The file to write, with its constants beside it")->check(file_name());
   sub->add_flag("--list", o->list, "List the passes");
-  sub->callback([o, &cx] { cx.action = [o, &cx] { return opt(*o, cx); }; });
+  sub->callback([o, &cx] {
+    if (o->file.empty() && !o->list) throw CLI::RequiredError("file (or --list)");
+    cx.action = [o, &cx] { return opt(*o, cx); };
+  });
 }
 
 }  // namespace dlc::cli

@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
+#include "dlc/io/file.h"
 #include "tools/dlc/counters.h"
 #include "tools/dlc/each.h"
 #include "tools/dlc/model.h"
+#include "tools/dlc/output.h"
 
 namespace dlc::cli {
 
@@ -35,6 +38,19 @@ Json outputs_json(const std::vector<Port>& ports, const std::vector<Tensor>& ten
   return list;
 }
 
+// Before the run, so that its results are not lost.
+Result<> check_results_file(const Options& o) {
+  if (o.output.empty()) return {};
+  if (!o.output.ends_with(".npz") && !o.output.ends_with(".npy"))
+    return fail({o.output, 0, 0, {}}, "the file's type is not known from its name", "use .npz or .npy");
+  return check_output(o.output, files_of(o.model, o.inputs));
+}
+Result<> check_result_count(const Options& o, size_t outputs) {
+  if (!o.output.ends_with(".npy") || outputs == 1) return {};
+  return fail({o.output, 0, 0, {}}, fmt::format("a .npy file holds one tensor, the model has {} outputs", outputs),
+              "use .npz");
+}
+
 Result<> write_outputs(const std::string& file, const std::vector<Port>& ports, const std::vector<Tensor>& tensors) {
   if (file.empty()) return {};
   NamedTensors named;
@@ -43,13 +59,50 @@ Result<> write_outputs(const std::string& file, const std::vector<Port>& ports, 
   return write_tensors(file, named);
 }
 
-Result<int> finish(const Options& o, Context& cx, Json result, const std::vector<Port>& ports,
-                   const std::vector<Tensor>& outputs) {
-  DLC_CHECK(write_outputs(o.output, ports, outputs));
-  result["outputs"] = outputs_json(ports, outputs);
+// What a model is run by: a session on devices, or the graph interpreter.
+struct Runner {
+  std::vector<Port> inputs, outputs;
+  Ranges symbols;
+  std::function<Result<std::vector<Tensor>>(std::span<const Tensor>)> run;
+};
+
+struct Results {
+  std::vector<Tensor> tensors;
+  int64_t runs = 1;
+  double ms = 0;
+};
+
+Result<Results> run_all(const Options& o, const Context& cx, const Runner& r, const NamedTensors& given) {
+  Results out;
+  if (!o.each) {
+    DLC_TRY(const auto inputs, bind_inputs(r.inputs, r.symbols, given));
+    const Stopwatch watch;
+    DLC_TRY(out.tensors, r.run(inputs));
+    out.ms = watch.ms();
+    return out;
+  }
+  DLC_TRY(out.runs, sample_count(given));
+  const Stopwatch watch;
+  Progress progress(cx, "runs", static_cast<size_t>(out.runs));
+  Stacked stacked;
+  for (int64_t i = 0; i < out.runs; ++i) {
+    DLC_TRY(const NamedTensors one, sample(given, i));
+    DLC_TRY(const auto inputs, bind_inputs(r.inputs, r.symbols, one));
+    DLC_TRY(const auto results, r.run(inputs));
+    DLC_CHECK(stacked.add(results, i, out.runs));
+    progress.step("sample");
+  }
+  out.tensors = stacked.tensors();
+  out.ms = watch.ms();
+  return out;
+}
+
+Result<int> finish(const Options& o, Context& cx, const Runner& r, const Results& results, Json result) {
+  DLC_CHECK(write_outputs(o.output, r.outputs, results.tensors));
+  result["outputs"] = outputs_json(r.outputs, results.tensors);
   if (!o.output.empty()) result["output"] = o.output;
   std::string text;
-  for (size_t i = 0; i < outputs.size(); ++i) text += summary(ports[i].name, outputs[i]);
+  for (size_t i = 0; i < results.tensors.size(); ++i) text += summary(r.outputs[i].name, results.tensors[i]);
   text += layer_table(result);
   for (const char* key : {"run_ms", "cycles", "mac_utilization", "sim_seconds"})
     if (result.contains(key)) text += fmt::format("{}: {:.6g}\n", key, result[key].get<double>());
@@ -57,54 +110,49 @@ Result<int> finish(const Options& o, Context& cx, Json result, const std::vector
   return kOk;
 }
 
-// A graph through the interpreter: what has no kernel (top_k, nonzero, ...) runs here too.
-Result<int> run_interpreted(const Options& o, Context& cx, const NamedTensors& given) {
-  DLC_TRY(const Graph g, optimised_graph(o.model, cx));
-  std::vector<Port> in, out;
-  for (const ValueId v : g.inputs) in.push_back({g.value(v).name, g.value(v).type});
-  for (size_t i = 0; i < g.outputs.size(); ++i) out.push_back({g.output_names[i], g.value(g.outputs[i]).type});
-  DLC_TRY(const auto inputs, bind_inputs(in, g.symbols, given));
-  const Stopwatch watch;
-  DLC_TRY(const auto outputs, run_graph(g, inputs));
-  return finish(o, cx, {{"model", o.model.file}, {"device", "interp:"}, {"run_ms", watch.ms()}}, out, outputs);
+Json header(const Options& o, const std::string& device, double load_ms, const Results& results) {
+  return {{"model", o.model.file},
+          {"device", device},
+          {"load_ms", load_ms},
+          {"runs", results.runs},
+          {"run_ms", results.ms}};
 }
 
-Result<int> run(Options& o, Context& cx) {
+// A graph through the interpreter: what has no kernel (top_k, nonzero, ...) runs here too.
+Result<int> run_interpreted(const Options& o, Context& cx, const NamedTensors& given) {
+  const Stopwatch loading;
+  DLC_TRY(const Graph g, optimised_graph(o.model, cx));
+  Runner r{.symbols = g.symbols};
+  for (const ValueId v : g.inputs) r.inputs.push_back({g.value(v).name, g.value(v).type});
+  for (size_t i = 0; i < g.outputs.size(); ++i) r.outputs.push_back({g.output_names[i], g.value(g.outputs[i]).type});
+  DLC_CHECK(check_result_count(o, r.outputs.size()));
+  GraphRunner runner(g);
+  r.run = [&](std::span<const Tensor> inputs) { return runner.run(inputs); };
+  const double load_ms = loading.ms();
+  DLC_TRY(const Results results, run_all(o, cx, r, given));
+  Json result = header(o, "interp:", load_ms, results);
+  result["partitions"] = Json::array({{{"device", "interp:"}, {"counters", Json::object()}}});
+  return finish(o, cx, r, results, std::move(result));
+}
+
+Result<int> run(const Options& o, Context& cx) {
+  DLC_CHECK(check_results_file(o));
   DLC_TRY(const NamedTensors given, read_inputs(o.inputs));
   if (o.device == "interp:") {
-    DLC_TRY(const Source source, read_source(o.model));
-    if (source.graph) return run_interpreted(o, cx, given);
+    DLC_TRY(const MappedFile file, map_file(o.model.file));
+    if (!file.text().starts_with("DLCA") && level_of(file.text()) != "program") return run_interpreted(o, cx, given);
   }
   const Stopwatch loading;
   DLC_TRY(const CompiledModel model, load_or_build(o.model, cx));
+  DLC_CHECK(check_result_count(o, model.outputs.size()));
   DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = o.device, .threads = o.threads}));
+  const Runner r{model.inputs, model.outputs, model.symbols,
+                 [&](std::span<const Tensor> inputs) { return session.run(inputs); }};
   const double load_ms = loading.ms();
-  const Stopwatch watch;
-  int64_t count = 1;
-  std::vector<Tensor> outputs;
-  if (o.each) {
-    DLC_TRY(count, sample_count(given));
-    Progress progress("runs", static_cast<size_t>(count));
-    Stacked stacked;
-    for (int64_t i = 0; i < count; ++i) {
-      DLC_TRY(const NamedTensors one, sample(given, i));
-      DLC_TRY(const auto inputs, bind_inputs(model.inputs, model.symbols, one));
-      DLC_TRY(const auto results, session.run(inputs));
-      DLC_CHECK(stacked.add(results, i, count));
-      progress.step("sample");
-    }
-    outputs = stacked.tensors();
-  } else {
-    DLC_TRY(const auto inputs, bind_inputs(model.inputs, model.symbols, given));
-    DLC_TRY(outputs, session.run(inputs));
-  }
-  Json result{{"model", o.model.file},
-              {"device", devices(session)},
-              {"load_ms", load_ms},
-              {"runs", count},
-              {"run_ms", watch.ms()}};
+  DLC_TRY(const Results results, run_all(o, cx, r, given));
+  Json result = header(o, devices(session), load_ms, results);
   add_counters(session, result);
-  return finish(o, cx, std::move(result), model.outputs, outputs);
+  return finish(o, cx, r, results, std::move(result));
 }
 
 }  // namespace
@@ -115,7 +163,7 @@ void add_run(CLI::App& app, Context& cx) {
   add_model_options(*sub, o->model);
   sub->add_option("--device", o->device, "interp:, cpu:, asic:func, asic:rtl; `dlc targets` lists them");
   sub->add_option("--input", o->inputs, "Inputs: .npz, or NAME=FILE with .npy or .pb")->allow_extra_args(false);
-  sub->add_option("--output", o->output, "Where the results go: .npz, or .npy for a single one");
+  sub->add_option("-o,--output", o->output, "Where the results go: .npz, or .npy for a single one")->check(file_name());
   sub->add_flag("--each", o->each, "Run once for each index of the inputs' leading dim, and stack the results");
   sub->add_option("--threads", o->threads, "Threads of the host's code")->check(CLI::Range(0, 1024));
   sub->callback([o, &cx] { cx.action = [o, &cx] { return run(*o, cx); }; });

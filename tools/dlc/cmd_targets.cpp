@@ -52,13 +52,15 @@ Result<int> plugins(Context& cx, bool why) {
     const bool ok = c.refused.empty();
     std::string devices;
     for (const auto& s : c.manifest.schemes) devices += (devices.empty() ? "" : " ") + s + ":";
+    Json reasons = Json::array();
+    for (const Diagnostic& d : c.refused.diagnostics) reasons.push_back(to_json(d));
     list.push_back({{"name", c.manifest.name},
                     {"version", c.manifest.version},
                     {"library", c.library},
                     {"ok", ok},
                     {"schemes", c.manifest.schemes},
                     {"families", c.manifest.families},
-                    {"why", to_json(c.refused)}});
+                    {"why", std::move(reasons)}});
     if (ok) text += fmt::format("{} {}  {}  {}\n", c.manifest.name, c.manifest.version, devices, c.library);
     if (!ok && why) text += fmt::format("refused: {}\n  {}\n", c.library, to_string(c.refused));
   }

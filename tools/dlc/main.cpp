@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 
 #include "tools/dlc/cli.h"
 
@@ -28,6 +29,20 @@ std::vector<std::string> with_verb(int argc, char** argv, const std::vector<std:
   return args;
 }
 
+// What is wrong with the command line, and where it is explained.
+Error usage_error(const CLI::App& app, const CLI::ParseError& e, const std::string& first,
+                  const std::vector<std::string>& commands) {
+  std::string command = "dlc";
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    command += " " + at->get_name();
+  }
+  std::error_code ec;
+  const std::string near = first.find('.') == std::string::npos ? nearest(first, commands) : "";
+  const bool is_misspelt = !near.empty() && near != first && !std::filesystem::exists(first, ec);
+  return Error({}, e.what(), is_misspelt ? fmt::format("did you mean dlc {}?", near) : command + " --help");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -42,10 +57,17 @@ int main(int argc, char** argv) {
     add(app, cx);
   std::vector<std::string> commands;
   for (const CLI::App* sub : app.get_subcommands({})) commands.push_back(sub->get_name());
+  if (argc == 1) {
+    std::fputs(app.help().c_str(), stderr);
+    return cli::kUsage;
+  }
   try {
     app.parse(with_verb(argc, argv, commands));
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? cli::kOk : cli::kUsage;
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    const bool json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });
+    cli::report(usage_error(app, e, argv[1], commands), json);
+    return cli::kUsage;
   }
   try {
     Result<int> done = cx.action();

@@ -11,13 +11,15 @@
 #include "dlc/passes/pass.h"
 #include "dlc/plugin/compiled.h"
 #include "tools/dlc/cli.h"
+#include "tools/dlc/dims.h"
 
 namespace dlc::cli {
 
 struct ModelOptions {
   std::string file;
-  std::string hw;                 // empty: native
-  std::vector<std::string> dims;  // N=1, S=1..512
+  std::string hw;                       // empty: native
+  std::vector<std::string> dims_given;  // N=1, S=1..512
+  Dims dims;
   std::string weights;            // .npz, for graph and program text
   std::string dump;               // folder
   std::string format = "dlca";    // dlca, so, o, a
@@ -27,21 +29,32 @@ struct ModelOptions {
 };
 void add_model_options(CLI::App& sub, ModelOptions& o);
 
-// What a file holds: exactly one of the three.
+// What a file holds: exactly one of the three. `records`: the ops of graph text, the built-in ones when null.
 struct Source {
   std::string name;  // the file's, without folder and suffix
   std::optional<Graph> graph;
   std::optional<Program> program;
   std::optional<CompiledModel> compiled;
 };
-Result<Source> read_source(const ModelOptions& o);
-Result<Bindings> dim_values(const ModelOptions& o);  // those that are one value
+Result<Source> read_source(const ModelOptions& o, std::shared_ptr<const RecordSet> records = nullptr);
+// The ops of texts for this machine: the built-in ones, and its recipes if it has any.
+Result<std::shared_ptr<const RecordSet>> records_for(const HwDescription& hw);
+// Which level a text is of: "graph", "kernel", "program", or "" for anything else.
+std::string level_of(std::string_view text);
+// Constants of a text: those of --weights, or else of the file beside it.
+Result<NamedTensors> weights_of(const std::string& weights, const std::string& text_file);
+Result<Graph> read_graph(std::string_view text, const std::string& file, const NamedTensors& weights,
+                         std::shared_ptr<const RecordSet> records);
+Result<Program> read_program(std::string_view text, const std::string& file, const NamedTensors& weights);
+// The texts of one level, one behind the other in a file.
+std::vector<std::string_view> split_texts(std::string_view text);
 
 struct Built {
   Hardware hardware;
   std::optional<Graph> graph;  // after the passes; empty when the source was a program
   CompiledModel model;
-  std::vector<EmitResult> files;  // of each partition
+  std::vector<Program> programs;  // of each partition
+  std::vector<EmitResult> files;
   std::vector<PassTiming> passes;
   std::vector<NodePlacement> placements;  // of a machine that takes only some nodes
   std::vector<Diagnostic> problems;       // of the placement
@@ -51,6 +64,8 @@ struct Built {
 
 // Imports, optimises, splits, compiles.
 Result<Built> build(const ModelOptions& o, Context& cx);
+// Every input file of a command: the model, its weights, tensors.
+std::vector<std::string> files_of(const ModelOptions& o, const std::vector<std::string>& tensors = {});
 // The optimised graph alone; with --hw as integers, if the machine has them.
 Result<Graph> optimised_graph(const ModelOptions& o, Context& cx);
 // An artifact as it is, anything else built.

@@ -1,108 +1,151 @@
 // Reading models: ONNX, graph and program text, artifacts. Which one it is says the content.
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
 #include <filesystem>
 
+#include "dlc/graph/read.h"
 #include "dlc/io/file.h"
 #include "frontends/onnx/onnx.h"
 #include "tools/dlc/model.h"
+#include "tools/dlc/output.h"
 
 namespace dlc::cli {
 
 namespace {
 
-Result<int64_t> integer(std::string_view text, const std::string& option) {
-  int64_t v = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (error != std::errc() || end != text.data() + text.size() || v < 0)
-    return fail({}, fmt::format("--dim {}: '{}' is not a size", option, text), "--dim N=1 or --dim S=1..512");
-  return v;
-}
-
-Result<std::map<std::string, Interval, std::less<>>> parse_dims(const std::vector<std::string>& dims) {
-  std::map<std::string, Interval, std::less<>> out;
-  for (const std::string& d : dims) {
-    const size_t equals = d.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return fail({}, fmt::format("--dim {}: a name and a size are wanted", d), "--dim N=1 or --dim S=1..512");
-    const std::string value = d.substr(equals + 1);
-    const size_t dots = value.find("..");
-    Interval r;
-    DLC_TRY(r.lo, integer(value.substr(0, dots), d));
-    r.hi = r.lo;
-    if (dots != std::string::npos) {
-      DLC_TRY(r.hi, integer(value.substr(dots + 2), d));
-    }
-    if (r.hi < r.lo) return fail({}, fmt::format("--dim {}: the range is empty", d));
-    if (!out.emplace(d.substr(0, equals), r).second) return fail({}, fmt::format("--dim {} is given twice", d));
-  }
-  return out;
-}
-
-std::string beyond_comments(std::string_view text) {
+// Texts may begin with comments.
+std::string_view beyond_comments(std::string_view text) {
   while (text.starts_with("#") || text.starts_with("\n")) {
     const size_t end = text.find('\n');
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
   }
-  return std::string(text.substr(0, 16));
-}
-
-Result<NamedTensors> weights_of(const ModelOptions& o) {
-  if (o.weights.empty()) return NamedTensors{};
-  return read_tensors(o.weights);
+  return text;
 }
 
 }  // namespace
 
 void add_model_options(CLI::App& sub, ModelOptions& o) {
-  sub.add_option("model", o.file, "The model: .onnx, graph or program text, .dlca")->required();
+  sub.add_option("model", o.file, "The model: .onnx, graph or program text, .dlca")->required()->check(file_name());
   sub.add_option("--hw", o.hw, "The machine: native (the default), or a description, with params: asic.yaml,R=8");
-  sub.add_option("--dim", o.dims, "A symbolic dim of the model: N=1, or a range S=1..512")->allow_extra_args(false);
-  sub.add_option("--weights", o.weights, "Constants of graph or program text (.npz)");
+  sub.add_option("--dim", o.dims_given, "A symbolic dim of the model: N=1, or a range S=1..512")
+      ->allow_extra_args(false);
+  sub.add_option("--weights", o.weights, "Constants of graph or program text (.npz); by default FILE.weights.npz")
+      ->check(file_name());
+  sub.parse_complete_callback([&o] {
+    auto dims = parse_dims(o.dims_given);
+    if (!dims) throw CLI::ValidationError(std::string(dims.error().message()), CLI::ExitCodes::ValidationError);
+    o.dims = *std::move(dims);
+  });
 }
 
-Result<Bindings> dim_values(const ModelOptions& o) {
-  DLC_TRY(const auto dims, parse_dims(o.dims));
-  Bindings out;
-  for (const auto& [name, r] : dims)
-    if (r.lo == r.hi) out.emplace(name, r.lo);
+std::vector<std::string> files_of(const ModelOptions& o, const std::vector<std::string>& tensors) {
+  std::vector<std::string> files = tensors;
+  files.push_back(o.file);
+  if (!o.weights.empty()) files.push_back(o.weights);
+  return files;
+}
+
+std::string level_of(std::string_view text) {
+  const std::string_view head = beyond_comments(text);
+  for (const char* level : {"graph", "kernel", "program"})
+    if (head.starts_with(std::string("dlc.") + level)) return level;
+  return "";
+}
+
+std::vector<std::string_view> split_texts(std::string_view text) {
+  const std::string start = "dlc." + level_of(text) + " ";
+  std::vector<std::string_view> out;
+  size_t begin = 0;
+  for (size_t at = text.find(start); at != std::string_view::npos; at = text.find(start, at + 1)) {
+    if (at == 0 || text[at - 1] != '\n') continue;
+    if (beyond_comments(text.substr(begin, at - begin)).empty()) continue;  // comments before the first
+    out.push_back(text.substr(begin, at - begin));
+    begin = at;
+  }
+  out.push_back(text.substr(begin));
   return out;
 }
 
-Result<Source> read_source(const ModelOptions& o) {
+Result<NamedTensors> weights_of(const std::string& weights, const std::string& text_file) {
+  const std::string file = weights.empty() ? weights_beside(text_file) : weights;
+  std::error_code ec;
+  if (weights.empty() && !std::filesystem::exists(file, ec)) return NamedTensors{};
+  return read_tensors(file);
+}
+
+Result<Graph> read_graph(std::string_view text, const std::string& file, const NamedTensors& weights,
+                         std::shared_ptr<const RecordSet> records) {
+  GraphReader reader{.file = file, .records = std::move(records)};
+  reader.weights = [&](std::string_view name, const TensorType& type) -> std::optional<Tensor> {
+    for (const auto& [n, t] : weights)
+      if (n == name) return unpacked(t, type.dtype);
+    return std::nullopt;
+  };
+  auto graph = reader.read(text);
+  if (!graph) {
+    Error e = std::move(graph).error();
+    if (e.message().starts_with("the weight table has no") && e.diagnostics.front().hint.empty())
+      e.diagnostics.front().hint = fmt::format("--weights FILE.npz, or {} beside the text", weights_beside(file));
+    return std::unexpected(std::move(e));
+  }
+  DLC_CHECK(verify(*graph));
+  return graph;
+}
+
+Result<Program> read_program(std::string_view text, const std::string& file, const NamedTensors& weights) {
+  DLC_TRY(Program p, parse_program(text, file));
+  for (const ProgramBuffer& b : p.buffers) {
+    if (b.kind != BufferKind::constant || b.alias) continue;
+    const auto it = std::ranges::find(weights, b.name, &NamedTensors::value_type::first);
+    if (it == weights.end())
+      return fail({file, 0, 0, {}}, fmt::format("constant {} has no value", b.name),
+                  fmt::format("--weights FILE.npz, or {} beside the text", weights_beside(file)));
+    p.weights.emplace_back(b.name, unpacked(it->second, b.type.dtype));
+    if (type_of(p.weights.back().second) != b.type)
+      return fail({file, 0, 0, {}}, fmt::format("constant {} is {} in the text and {} in the weight table", b.name,
+                                                to_string(b.type), to_string(type_of(it->second))));
+  }
+  DLC_CHECK(verify(p));
+  return p;
+}
+
+Result<std::shared_ptr<const RecordSet>> records_for(const HwDescription& hw) {
+  if (hw.recipes.empty()) return nullptr;
+  return load_recipes(hw);
+}
+
+Result<Source> read_source(const ModelOptions& o, std::shared_ptr<const RecordSet> records) {
   Source s;
   s.name = std::filesystem::path(o.file).stem().string();
   DLC_TRY(const MappedFile file, map_file(o.file));
   const std::string_view text = file.text();
+  const std::string level = level_of(text);
+  if (level.empty() && !o.weights.empty())
+    return fail({o.file, 0, 0, {}}, "--weights is for graph and program text: this file has its own constants");
   if (text.starts_with("DLCA")) {
     DLC_TRY(s.compiled, CompiledModel::read(o.file));
+    DLC_CHECK(check_dims(o.dims, s.compiled->symbols, o.file));
     return s;
   }
-  const std::string head = beyond_comments(text);
-  if (head.starts_with("dlc.graph")) {
-    DLC_TRY(const NamedTensors weights, weights_of(o));
-    DLC_TRY(s.graph, parse_graph(text, o.file, [&](std::string_view name) -> std::optional<Tensor> {
-              for (const auto& [n, t] : weights)
-                if (n == name) return t;
-              return std::nullopt;
-            }));
-    DLC_CHECK(verify(*s.graph));
+  if (level == "kernel") return fail({o.file, 0, 0, {}}, "is kernel text: a kernel is no model", "dlc opt reads it");
+  if (level.empty()) {
+    OnnxOptions onnx;
+    onnx.dims = o.dims;
+    DLC_TRY(s.graph, import_onnx(o.file, onnx));
     return s;
   }
-  if (head.starts_with("dlc.program")) {
-    DLC_TRY(s.program, parse_program(text, o.file));
-    DLC_TRY(s.program->weights, weights_of(o));
-    for (const ProgramBuffer& b : s.program->buffers)
-      if (b.kind == BufferKind::constant && !b.alias && s.program->weight(b.name) == nullptr)
-        return fail({o.file, 0, 0, {}}, fmt::format("constant {} has no value", b.name), "--weights FILE.npz");
+  DLC_TRY(const NamedTensors weights, weights_of(o.weights, o.file));
+  if (level == "graph") {
+    DLC_TRY(s.graph, read_graph(text, o.file, weights, std::move(records)));
+    DLC_CHECK(bind_dims(*s.graph, o.dims, o.file));
     return s;
   }
-  if (!o.weights.empty())
-    return fail({o.file, 0, 0, {}}, "--weights is for graph and program text: this file has its own constants");
-  OnnxOptions onnx;
-  DLC_TRY(onnx.dims, parse_dims(o.dims));
-  DLC_TRY(s.graph, import_onnx(o.file, onnx));
+  if (const auto texts = split_texts(text); texts.size() > 1)
+    return fail({o.file, 0, 0, {}}, fmt::format("holds {} programs, one for each partition", texts.size()),
+                "give one of them, or the model it was made from");
+  DLC_TRY(s.program, read_program(text, o.file, weights));
+  DLC_CHECK(check_dims(o.dims, s.program->symbols, o.file));
   return s;
 }
 

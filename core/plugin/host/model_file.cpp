@@ -82,6 +82,7 @@ class Reader {
     DLC_TRY(m.arch_hash, text(*hw, "arch_hash"));
     DLC_TRY(m.features, texts(*hw, "features"));
     DLC_TRY(m.hardware_text, section("hardware.yaml"));
+    DLC_TRY(m.explanation, section("explain.json"));
     DLC_TRY(m.symbols, symbols(meta));
     DLC_TRY(m.inputs, ports(meta, "inputs"));
     DLC_TRY(m.outputs, ports(meta, "outputs"));
@@ -244,6 +245,7 @@ Result<> CompiledModel::write(const std::string& path) const {
                               {"offset", static_cast<uint64_t>(all.add(t))}});
     meta["partitions"].push_back(std::move(j));
   }
+  out.add("explain.json", explanation);
   out.add("weights", all.parts());
   out.set_meta(meta.dump());
   return out.write(path);

@@ -41,28 +41,29 @@ class Placement {
 
   Result<std::pair<Backend*, std::string>> of(const CompiledPartition& p) {
     if (chosen_ != nullptr && (chosen_->name() == p.device || is_general(chosen_)))
-      return std::pair(chosen_, with_threads(chosen_, options_.device));
+      return std::pair(chosen_, options_.device);
     Backend* backend = host_;
     if (p.device != "host") {
       DLC_TRY(backend, plugins_.find(p.device));
     }
     std::string reasons;
     for (const DeviceListing& d : backend->list()) {
-      if (d.available) return std::pair(backend, with_threads(backend, d.uri));
+      if (d.available) return std::pair(backend, d.uri);
       reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", d.uri, d.why);
     }
     return fail({}, fmt::format("no device of plugin {} is available here ({})", backend->name(), reasons));
   }
 
+  // The URI to open: with the threads of host partitions.
+  std::string with_threads(const Backend* b, const std::string& uri) const {
+    if (options_.threads <= 0 || b != host_ || b == &interpreter_backend()) return uri;
+    return fmt::format("{}{}threads={}", uri, uri.find('?') == std::string::npos ? "?" : "&", options_.threads);
+  }
   const Hardware& native() const { return native_; }
 
  private:
   // Can run any program: what host partitions are given to.
   bool is_general(const Backend* b) const { return b == host_ || b == &interpreter_backend(); }
-  std::string with_threads(const Backend* b, const std::string& uri) const {
-    if (options_.threads <= 0 || b != host_ || b == &interpreter_backend()) return uri;
-    return fmt::format("{}{}threads={}", uri, uri.find('?') == std::string::npos ? "?" : "&", options_.threads);
-  }
 
   PluginRegistry& plugins_;
   const Session::Options& options_;
@@ -91,7 +92,7 @@ Result<Session> Session::open(const CompiledModel& model, PluginRegistry& plugin
       DLC_TRY(part.own, compile_partition(backend->name(), backend, std::move(program), placement.native(), "{}"));
       compiled = &part.own;
     }
-    DLC_TRY(part.device, backend->open(part.uri));
+    DLC_TRY(part.device, backend->open(placement.with_threads(backend, part.uri)));
     DLC_TRY(part.executable, part.device->load(compiled->executable, compiled->compiled_weights()));
     s.parts_.push_back(std::move(part));
   }

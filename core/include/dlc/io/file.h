@@ -22,8 +22,18 @@ struct MappedFile {
 Result<MappedFile> map_file(const std::string& path);
 
 // Writes to a temporary file in the target's folder, flushes it and renames it: an interrupted write leaves the old
-// file whole and no other file behind.
+// file whole and no other file behind. A link stays a link: the file behind it is replaced.
 Result<> write_file(const std::string& path, std::span<const std::byte> bytes);
 Result<> write_file(const std::string& path, std::string_view text);
+
+// Files that belong together: none is replaced before all are on the disk.
+struct FileContent {
+  std::string path;
+  std::span<const std::byte> bytes;
+};
+Result<> write_files(std::span<const FileContent> files);
+
+// Whether write_file() could begin: asked before long work, whose result would otherwise be lost.
+Result<> check_writable(const std::string& path);
 
 }  // namespace dlc

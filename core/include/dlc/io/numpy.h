@@ -1,7 +1,7 @@
 // numpy's .npy and .npz files: how tensors come in and go out on the command line.
 //
-// Formats 1.0, 2.0 and 3.0, little-endian, C order (Fortran order is transposed on reading). bf16 has no numpy type: it
-// is written as u16 bit patterns. Reference: numpy.lib.format.
+// Formats 1.0, 2.0 and 3.0; written little-endian and in C order, read in any. Types that numpy has not are written as
+// integers of their width (bf16: u16, s4: s8); unpacked() takes them back. Reference: numpy.lib.format.
 #pragma once
 
 #include <span>
@@ -19,8 +19,13 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 Result<Tensor> parse_npy(std::span<const std::byte> bytes, const std::string& file);
 std::vector<std::byte> to_npy(const Tensor& t);
 
+// A tensor from a file as the type that it is known to have. Another tensor than numpy keeps for that type, or one with
+// elements beyond its range, comes back as it is.
+Tensor unpacked(const Tensor& t, DType type);
+
 // Entries in the archive's order, without their ".npy". Arrays of strings are passed over.
 Result<NamedTensors> read_npz(const std::string& path);
+Result<std::vector<std::byte>> to_npz(const NamedTensors& tensors);
 Result<> write_npz(const std::string& path, const NamedTensors& tensors);
 
 // By the name's ending: .npz, or .npy with one tensor whose name is empty.

@@ -55,6 +55,7 @@ struct CompiledModel {
   Ranges symbols;
   std::vector<Port> inputs, outputs;
   std::vector<CompiledPartition> partitions;
+  std::string explanation = "{}";  // JSON: where every node runs and why
 
   Result<> write(const std::string& path) const;
   // Everything is checked; weights and executables stay in the mapped file.

@@ -1,0 +1,123 @@
+#include "tools/dlc/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace dlc::cli {
+
+namespace {
+
+// The description's rule for an op, if there is one.
+const HwOpRule* rule_of(const HwDescription& hw, const std::string& op) {
+  for (const HwOpRule& r : hw.ops)
+    if (std::ranges::count(r.ops, op) > 0 || std::ranges::count(r.ops, std::string("*")) > 0) return &r;
+  return nullptr;
+}
+
+// What the plugin's report says of each call of the partition: {"layers": [{"plan", "tile", "predicted_cycles"}]}, one
+// for each call, or by the kernel's name {"kernels": [{"name", "notes": [...]}]}.
+std::vector<std::string> notes_of(const CompiledPartition& part, const Program& program) {
+  std::vector<std::string> out(program.calls.size());
+  const Json report = Json::parse(part.report, nullptr, false);
+  if (!report.is_object()) return out;
+  const Json kernels = report.value("kernels", Json::array()), layers = report.value("layers", Json::array());
+  for (size_t c = 0; c < out.size(); ++c) {
+    if (layers.size() == out.size())
+      out[c] = fmt::format("{}; tile {}; {} cycles predicted", layers[c].value("plan", ""), layers[c].value("tile", ""),
+                           layers[c].value("predicted_cycles", int64_t{0}));
+    for (const Json& k : kernels) {
+      if (k.value("name", "") != program.kernels[static_cast<size_t>(program.calls[c].kernel)].name) continue;
+      for (const Json& n : k.value("notes", Json::array()))
+        if (n.is_string()) out[c] += (out[c].empty() ? "" : "; ") + n.get<std::string>();
+    }
+  }
+  return out;
+}
+
+// A call of the compiled model: a kernel that came from some nodes.
+struct Compiled {
+  std::string device, kernel, how;
+};
+
+// By the model's node. A node may have become several calls: the last one makes its result.
+Result<std::map<std::string, Compiled>> compiled_nodes(const Built& b, std::vector<std::string>& order) {
+  std::map<std::string, Compiled> out;
+  for (const CompiledPartition& part : b.model.partitions) {
+    DLC_TRY(const Program program, parse_program(part.compiled_program(), "program"));
+    const auto notes = notes_of(part, program);
+    for (size_t c = 0; c < program.calls.size(); ++c)
+      for (const std::string& node : program.calls[c].locations) {
+        if (!out.contains(node)) order.push_back(node);
+        out[node] = {part.device, program.kernels[static_cast<size_t>(program.calls[c].kernel)].name, notes[c]};
+      }
+  }
+  return out;
+}
+
+Json node_json(const std::string& node, const std::string& op, const std::string& device, const Compiled& c,
+               const std::string& rule, const std::string& why, const std::string& hint, int line) {
+  return {{"node", node}, {"op", op},   {"device", device}, {"kernel", c.kernel}, {"how", c.how},
+          {"rule", rule}, {"why", why}, {"hint", hint},     {"line", line}};
+}
+
+}  // namespace
+
+Result<Json> explanation(const Built& b) {
+  std::vector<std::string> order;
+  DLC_TRY(const auto compiled, compiled_nodes(b, order));
+  const auto compiled_as = [&](const std::string& node) {
+    const auto c = compiled.find(node);
+    return c == compiled.end() ? Compiled{} : c->second;
+  };
+  Json nodes = Json::array(), in_float = Json::array(), problems = Json::array();
+  if (!b.placements.empty()) {  // a machine that takes only some nodes says so for each one
+    for (const NodePlacement& p : b.placements)
+      nodes.push_back(node_json(p.name, p.op, p.device, compiled_as(p.name), p.rule, p.why, p.next, p.yaml_line));
+  } else {
+    std::map<std::string, std::string> op_of;  // the model's node -> the op it became
+    if (b.graph)
+      for (const NodeId n : b.graph->order())
+        for (const std::string& l : b.graph->node(n).locations) op_of.emplace(l, b.graph->node(n).op);
+    for (const std::string& node : order) {
+      const auto op = op_of.find(node);
+      const std::string name = op == op_of.end() ? "" : op->second;
+      const Compiled c = compiled_as(node);
+      const HwOpRule* r = rule_of(b.hardware.description, name);
+      nodes.push_back(node_json(node, name, c.device, c,
+                                r == nullptr ? ""
+                                             : "ops: " + name + (r->place.empty() ? "" : " on " + r->place) +
+                                                   (r->unit.empty() ? "" : " by " + r->unit),
+                                r == nullptr ? "" : r->why, "", r == nullptr ? 0 : r->loc.line));
+    }
+  }
+  for (const NumericsReport::Kept& k : b.numerics.kept)
+    in_float.push_back({{"node", k.name}, {"op", k.op}, {"why", k.why}});
+  for (const Diagnostic& d : b.problems) problems.push_back(to_json(d));
+  return Json{{"nodes", std::move(nodes)}, {"in_float", std::move(in_float)}, {"problems", std::move(problems)}};
+}
+
+std::string explanation_text(const Json& explanation, const std::string& description) {
+  const auto text_of = [](const Json& j, const char* key) { return j.value(key, std::string()); };
+  std::string text;
+  for (const Json& n : explanation.value("nodes", Json::array())) {
+    text += fmt::format("{:<32} {:<18} {:<6} {}", text_of(n, "node"), text_of(n, "op"), text_of(n, "device"),
+                        text_of(n, "kernel"));
+    for (const char* key : {"how", "rule", "why"})
+      if (const std::string said = text_of(n, key); !said.empty()) text += fmt::format("; {}", said);
+    if (const int line = n.value("line", 0); line > 0) text += fmt::format(" ({}:{})", description, line);
+    text += "\n";
+  }
+  for (const Json& n : explanation.value("in_float", Json::array()))
+    text += fmt::format("in float: {} ({}): {}\n", text_of(n, "node"), text_of(n, "op"), text_of(n, "why"));
+  for (const Json& p : explanation.value("problems", Json::array())) {
+    text += fmt::format("{}: {}", text_of(p, "severity"), text_of(p, "message"));
+    if (const std::string node = text_of(p, "node"); !node.empty()) text += fmt::format(" (node {})", node);
+    if (const std::string hint = text_of(p, "hint"); !hint.empty()) text += "\n  next: " + hint;
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace dlc::cli

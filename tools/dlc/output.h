@@ -1,0 +1,22 @@
+// Output files: asked for before the work, written whole or not at all.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dlc/graph/graph.h"
+#include "dlc/io/numpy.h"
+
+namespace dlc::cli {
+
+// Before long work: `output` can be written and is none of the inputs, which are files or NAME=FILE.
+Result<> check_output(const std::string& output, const std::vector<std::string>& inputs);
+
+// The file of constants that belongs to a text: m.dlct has m.weights.npz beside it.
+std::string weights_beside(const std::string& text_file);
+// The constants that graph text leaves out.
+NamedTensors outlined_constants(const Graph& g);
+// The text, and its constants beside it if there are any; returns the constants' file, or "".
+Result<std::string> write_text(const std::string& file, const std::string& text, const NamedTensors& constants);
+
+}  // namespace dlc::cli
