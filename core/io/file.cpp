@@ -50,7 +50,7 @@ std::string temporary_name(const std::string& path) {
   return fmt::format("{}.dlc-{:016x}", path.substr(0, slash), XXH3_64bits(path.data() + slash, path.size() - slash));
 }
 
-// Where a link leads, so that the file is replaced and not the link. Links of no end are left for open() to refuse.
+// Where a link leads, so that the file is replaced and not the link.
 std::string behind_links(std::string path) {
   namespace fs = std::filesystem;
   std::error_code ec;
@@ -67,9 +67,13 @@ class PendingFile {
   static Result<PendingFile> open(const std::string& path) {
     struct stat st{};
     if (path.empty()) return fail({}, "cannot write: the file's name is empty");
-    if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
-      return fail({path, 0, 0, {}},
-                  S_ISDIR(st.st_mode) ? "cannot write: is a folder" : "cannot write: is not a regular file");
+    if (::stat(path.c_str(), &st) == 0) {
+      if (!S_ISREG(st.st_mode))
+        return fail({path, 0, 0, {}},
+                    S_ISDIR(st.st_mode) ? "cannot write: is a folder" : "cannot write: is not a regular file");
+    } else if (errno == ELOOP) {
+      return system_error(path, "cannot write");
+    }
     PendingFile f(path, behind_links(path));
     DLC_TRY(f.fd_, lock(path, f.temporary_));
     f.held_ = true;

@@ -115,7 +115,8 @@ inline void input(onnx::ModelProto& m, const std::string& name, const std::vecto
   v->set_name(name);
   auto* t = v->mutable_type()->mutable_tensor_type();
   t->set_elem_type(type);
-  for (const int64_t d : shape) t->mutable_shape()->add_dim()->set_dim_value(d);
+  auto* dims = t->mutable_shape();  // no dims: a scalar
+  for (const int64_t d : shape) dims->add_dim()->set_dim_value(d);
 }
 inline void output(onnx::ModelProto& m, const std::string& name, const std::vector<int64_t>& shape,
                    int type = onnx::TensorProto::FLOAT) {

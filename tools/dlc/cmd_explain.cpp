@@ -15,7 +15,7 @@ Result<int> explain(ModelOptions& o, Context& cx) {
     return fail({o.file, 0, 0, {}}, "the artifact does not say where its nodes run", "compile the model again");
   Json result{{"model", o.file}, {"hardware", model.hardware_name}};
   result.update(said);
-  cx.print(result, explanation_text(said, model.hardware_name));
+  cx.print(result, explanation_text(said));
   return kOk;
 }
 

@@ -95,18 +95,22 @@ Result<Json> explanation(const Built& b) {
   for (const NumericsReport::Kept& k : b.numerics.kept)
     in_float.push_back({{"node", k.name}, {"op", k.op}, {"why", k.why}});
   for (const Diagnostic& d : b.problems) problems.push_back(to_json(d));
-  return Json{{"nodes", std::move(nodes)}, {"in_float", std::move(in_float)}, {"problems", std::move(problems)}};
+  return Json{{"description", b.hardware.file},
+              {"nodes", std::move(nodes)},
+              {"in_float", std::move(in_float)},
+              {"problems", std::move(problems)}};
 }
 
-std::string explanation_text(const Json& explanation, const std::string& description) {
+std::string explanation_text(const Json& explanation) {
   const auto text_of = [](const Json& j, const char* key) { return j.value(key, std::string()); };
   std::string text;
   for (const Json& n : explanation.value("nodes", Json::array())) {
     text += fmt::format("{:<32} {:<18} {:<6} {}", text_of(n, "node"), text_of(n, "op"), text_of(n, "device"),
                         text_of(n, "kernel"));
-    for (const char* key : {"how", "rule", "why"})
+    for (const char* key : {"how", "rule", "why", "hint"})
       if (const std::string said = text_of(n, key); !said.empty()) text += fmt::format("; {}", said);
-    if (const int line = n.value("line", 0); line > 0) text += fmt::format(" ({}:{})", description, line);
+    if (const int line = n.value("line", 0); line > 0)
+      text += fmt::format(" ({}:{})", text_of(explanation, "description"), line);
     text += "\n";
   }
   for (const Json& n : explanation.value("in_float", Json::array()))

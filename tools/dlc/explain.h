@@ -6,9 +6,10 @@
 
 namespace dlc::cli {
 
-// {"nodes": [...], "in_float": [...], "problems": [...]}; docs/cli.md has the keys.
+// {"description": the file that lines are of, "nodes": [...], "in_float": [...], "problems": [...]}; docs/cli.md has
+// the keys.
 Result<Json> explanation(const Built& b);
-// The same as text; `description`: the file that the lines are of.
-std::string explanation_text(const Json& explanation, const std::string& description);
+// The same as text.
+std::string explanation_text(const Json& explanation);
 
 }  // namespace dlc::cli
