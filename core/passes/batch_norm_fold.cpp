@@ -7,6 +7,7 @@
 // too. Computed in doubles and rounded once.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/passes/passes.h"
 
@@ -97,13 +98,16 @@ Result<Tensor> scaled(const Tensor& t, size_t axis, const std::vector<double>& f
   for (size_t d = axis + 1; d < t.shape().size(); ++d) inner *= t.shape()[d];
   const int64_t channels = t.shape()[axis];
   const auto factor = [&](int64_t i) { return factors[static_cast<size_t>(i / inner % channels)]; };
-  if (t.dtype() == kF32) {  // weights are large: no conversion through get and set
-    auto from = t.as<float>();
+  if (t.dtype() == kF32) {              // weights are large: no conversion through get and set
+    const std::byte* from = t.bytes();  // a mapped file aligns nothing
     auto to = out.as_mutable<float>();
     for (int64_t block = 0; block < t.elements(); block += inner) {
       const double f = factor(block);
-      for (auto i = static_cast<size_t>(block); i < static_cast<size_t>(block + inner); ++i)
-        to[i] = static_cast<float>(from[i] * f);
+      for (auto i = static_cast<size_t>(block); i < static_cast<size_t>(block + inner); ++i) {
+        float v = 0;
+        std::memcpy(&v, from + i * sizeof(v), sizeof(v));
+        to[i] = static_cast<float>(v * f);
+      }
     }
     return out;
   }

@@ -11,6 +11,7 @@
 
 #include "dlc/kernel/names.h"
 #include "frontends/onnx/external_data.h"
+#include "frontends/onnx/raw_data.h"
 #include "frontends/onnx/tensor_proto.h"
 
 namespace dlc {
@@ -156,7 +157,7 @@ Result<> Importer::import_initializers(const onnx::GraphProto& g) {
   for (const auto& t : g.initializer()) {
     const Loc where{file_, 0, 0, t.name()};
     if (values_.contains(t.name())) return fail(where, fmt::format("initializer '{}' is defined twice", t.name()));
-    DLC_TRY(Tensor tensor, to_tensor(t, folder_, where));
+    DLC_TRY(Tensor tensor, to_tensor(t, folder_, where, &model_));
     values_[t.name()] = graph_.add_constant(graph_.unique_name(t.name()), std::move(tensor));
   }
   return {};
@@ -236,28 +237,44 @@ Result<> Importer::import(const onnx::ModelProto& model) {
 
 }  // namespace onnx_frontend
 
-Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const std::string& file_name,
-                                const std::string& folder, const OnnxOptions& options) {
+namespace {
+
+// Tensors view `file` where it has an owner; other bytes are the caller's, and copied.
+Result<Graph> import_model(const MappedFile& file, const std::string& file_name, const std::string& folder,
+                           const OnnxOptions& options) {
   const Loc where{file_name, 0, 0, {}};
-  if (bytes.size() > INT32_MAX)
+  const auto message = file.bytes.size() > INT32_MAX
+                           ? std::nullopt
+                           : onnx_frontend::without_raw_data(file.bytes, onnx_frontend::kRecursionLimit);
+  if (file.bytes.size() > INT32_MAX || (message && message->size() > INT32_MAX))
     return fail(where, "the model is larger than 2 GiB", "keep its weights in external data");
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  const auto damaged = [&] { return fail(where, "is not an ONNX model, or is damaged or nested too deeply"); };
+  if (!message) return damaged();
+  google::protobuf::io::ArrayInputStream stream(message->data(), static_cast<int>(message->size()));
   google::protobuf::io::CodedInputStream coded(&stream);
   coded.SetRecursionLimit(onnx_frontend::kRecursionLimit);
   onnx::ModelProto model;
-  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
-    return fail(where, "is not an ONNX model, or is damaged or nested too deeply");
+  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) return damaged();
   if (!model.has_graph() || !model.has_ir_version()) return fail(where, "is not an ONNX model: it has no graph");
   Graph graph;
-  DLC_CHECK(onnx_frontend::Importer(graph, file_name, folder, options).import(model));
+  onnx_frontend::Importer importer(graph, file_name, folder, options);
+  importer.set_model(file);
+  DLC_CHECK(importer.import(model));
   DLC_CHECK(verify(graph));
   return graph;
+}
+
+}  // namespace
+
+Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const std::string& file_name,
+                                const std::string& folder, const OnnxOptions& options) {
+  return import_model({bytes, nullptr}, file_name, folder, options);
 }
 
 Result<Graph> import_onnx(const std::string& path, const OnnxOptions& options) {
   DLC_TRY(const MappedFile f, map_file(path));
   std::string folder = std::filesystem::path(path).parent_path().string();
-  return import_onnx_bytes(f.bytes, path, folder.empty() ? "." : folder, options);
+  return import_model(f, path, folder.empty() ? "." : folder, options);
 }
 
 }  // namespace dlc

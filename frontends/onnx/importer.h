@@ -14,6 +14,7 @@
 
 #include "core/graph/value_inference.h"
 #include "dlc/graph/graph.h"
+#include "dlc/io/file.h"
 #include "frontends/onnx/onnx.h"
 
 namespace dlc::onnx_frontend {
@@ -91,6 +92,10 @@ class Importer {
   Importer(Graph& graph, std::string file, std::string folder, const OnnxOptions& options);
   Result<> import(const onnx::ModelProto& model);
 
+  // The file that the ModelProto was parsed from, without its raw data (raw_data.h).
+  void set_model(MappedFile model) { model_ = std::move(model); }
+  const MappedFile& model() const { return model_; }
+
   Graph& graph() { return graph_; }
   ValueInference& values() { return known_; }  // of integer tensors: shapes, slice bounds
   const std::string& file() const { return file_; }
@@ -113,6 +118,7 @@ class Importer {
   ValueInference known_;
   std::string file_, folder_;
   const OnnxOptions& options_;
+  MappedFile model_;
   std::map<std::string, int> opsets_;
   std::map<std::string, ValueId> values_;
   std::map<std::string, std::string> dim_symbols_;  // the model's name of a dim: its symbol

@@ -73,7 +73,7 @@ Result<Tensor> NodeView::attr_tensor(std::string_view name) const {
   const auto* a = find(name);
   if (a == nullptr) return error(fmt::format("attribute '{}' is required", name));
   if (a->type() != onnx::AttributeProto::TENSOR) return error(fmt::format("attribute '{}' is not a tensor", name));
-  return to_tensor(a->t(), importer_.folder(), loc());
+  return to_tensor(a->t(), importer_.folder(), loc(), &importer_.model());
 }
 
 Result<std::vector<Expr>> NodeView::known_ints(size_t input, std::string_view what) const {

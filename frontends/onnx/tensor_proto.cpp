@@ -9,6 +9,7 @@
 #include "dlc/base/checked.h"
 #include "frontends/onnx/external_data.h"
 #include "frontends/onnx/onnx.h"
+#include "frontends/onnx/raw_data.h"
 
 namespace dlc {
 namespace onnx_frontend {
@@ -104,7 +105,8 @@ Result<DType> element_type(int onnx_type, const Loc& where) {
               "supported: FLOAT, DOUBLE, FLOAT16, BFLOAT16, BOOL, INT8..INT64, UINT8..UINT64");
 }
 
-Result<Tensor> to_tensor(const onnx::TensorProto& proto, const std::string& folder, const Loc& where) {
+Result<Tensor> to_tensor(const onnx::TensorProto& proto, const std::string& folder, const Loc& where,
+                         const MappedFile* model) {
   DLC_TRY(const DType dtype, element_type(proto.data_type(), where));
   std::vector<int64_t> shape(proto.dims().begin(), proto.dims().end());
   const auto n = checked_product(shape);
@@ -116,11 +118,16 @@ Result<Tensor> to_tensor(const onnx::TensorProto& proto, const std::string& fold
     return external_tensor(proto, dtype, std::move(shape), static_cast<uint64_t>(*bytes), folder, where);
 
   if (proto.has_raw_data()) {
-    if (proto.raw_data().size() != static_cast<size_t>(*bytes))
+    const auto data = model != nullptr ? raw_data_at(proto.raw_data(), model->bytes)
+                                       : std::optional(std::as_bytes(std::span(proto.raw_data())));
+    if (!data) return fail(where, fmt::format("the raw data of tensor '{}' cannot be found", proto.name()));
+    if (data->size() != static_cast<size_t>(*bytes))
       return fail(where, fmt::format("tensor '{}' is {} and needs {} bytes, but holds {}", proto.name(),
-                                     to_string(dtype, shape), *bytes, proto.raw_data().size()));
+                                     to_string(dtype, shape), *bytes, data->size()));
+    if (model != nullptr && model->owner != nullptr)
+      return Tensor::wrap(dtype, std::move(shape), data->data(), model->owner);
     DLC_TRY(Tensor t, Tensor::make(dtype, std::move(shape)));
-    if (*bytes > 0) std::memcpy(t.mutable_bytes(), proto.raw_data().data(), proto.raw_data().size());
+    if (*bytes > 0) std::memcpy(t.mutable_bytes(), data->data(), data->size());
     return t;
   }
   // The claimed size is believed only if the elements are there: no allocation on the word of a header.

@@ -9,6 +9,7 @@
 
 #include "dlc_test/catch.h"
 #include "frontends/onnx/onnx.h"
+#include "frontends/onnx/raw_data.h"
 
 using namespace dlc;
 namespace fs = std::filesystem;
@@ -196,6 +197,122 @@ TEST_CASE("damaged bytes are an error, never a crash") {
   for (char& c : noise) c = static_cast<char>((seed = seed * 1664525u + 1013904223u) >> 24);
   REQUIRE_ERROR(import_onnx_bytes(std::as_bytes(std::span(noise.data(), noise.size())), "noise.onnx"),
                 "is not an ONNX model");
+}
+
+namespace {
+
+// A tensor of the given bytes.
+void fill(onnx::TensorProto* t, const std::string& bytes) {
+  t->set_data_type(onnx::TensorProto::UINT8);
+  t->add_dims(static_cast<int64_t>(bytes.size()));
+  t->set_raw_data(bytes);
+}
+
+std::span<const std::byte> as_span(const std::string& s) { return std::as_bytes(std::span(s)); }
+
+}  // namespace
+
+TEST_CASE("raw data stays in the file, wherever in the model its tensor is") {
+  onnx::ModelProto m = relu_model();
+  auto* g = m.mutable_graph();
+  fill(g->add_initializer(), "initializer");
+  fill(g->add_initializer(), "");
+  fill(g->add_sparse_initializer()->mutable_values(), "sparse values");
+  fill(g->mutable_sparse_initializer(0)->mutable_indices(), "sparse indices");
+  fill(g->mutable_node(0)->add_attribute()->mutable_t(), "attribute");
+  auto* a = g->mutable_node(0)->add_attribute();
+  fill(a->add_tensors(), std::string(200, 'x'));  // a length of two bytes
+  fill(a->mutable_g()->add_initializer(), "subgraph");
+  fill(a->add_graphs()->add_node()->add_attribute()->mutable_t(), "a node of subgraphs");
+  fill(a->mutable_sparse_tensor()->mutable_values(), "sparse attribute");
+  fill(a->add_sparse_tensors()->mutable_values(), "sparse attributes");
+  fill(m.add_functions()->add_node()->add_attribute()->mutable_t(), "function");
+  fill(m.add_training_info()->mutable_initialization()->add_initializer(), "training");
+  fill(m.mutable_training_info(0)->mutable_algorithm()->add_initializer(), "algorithm");
+  const std::string bytes = m.SerializeAsString();
+  const auto changed = onnx_frontend::without_raw_data(as_span(bytes), 64);
+  REQUIRE(changed);
+  for (const char* data : {"initializer", "sparse values", "attribute", "subgraph", "function", "training"})
+    CHECK(changed->find(data) == std::string::npos);
+
+  // With the data put back the model is what it was.
+  onnx::ModelProto n;
+  REQUIRE(n.ParseFromString(*changed));
+  const auto restore = [&](onnx::TensorProto* t) {
+    const auto data = onnx_frontend::raw_data_at(t->raw_data(), as_span(bytes));
+    REQUIRE(data);
+    t->set_raw_data(std::string(reinterpret_cast<const char*>(data->data()), data->size()));
+  };
+  g = n.mutable_graph();
+  a = g->mutable_node(0)->mutable_attribute(1);
+  for (onnx::TensorProto* t :
+       {g->mutable_initializer(0), g->mutable_initializer(1), g->mutable_sparse_initializer(0)->mutable_values(),
+        g->mutable_sparse_initializer(0)->mutable_indices(), g->mutable_node(0)->mutable_attribute(0)->mutable_t(),
+        a->mutable_tensors(0), a->mutable_g()->mutable_initializer(0),
+        a->mutable_graphs(0)->mutable_node(0)->mutable_attribute(0)->mutable_t(),
+        a->mutable_sparse_tensor()->mutable_values(), a->mutable_sparse_tensors(0)->mutable_values(),
+        n.mutable_functions(0)->mutable_node(0)->mutable_attribute(0)->mutable_t(),
+        n.mutable_training_info(0)->mutable_initialization()->mutable_initializer(0),
+        n.mutable_training_info(0)->mutable_algorithm()->mutable_initializer(0)})
+    restore(t);
+  CHECK(n.SerializeAsString() == bytes);
+}
+
+TEST_CASE("a model cut anywhere is refused or parsed as protobuf does") {
+  onnx::ModelProto m = relu_model();
+  fill(m.mutable_graph()->add_initializer(), "a weight");
+  fill(m.mutable_graph()->mutable_node(0)->add_attribute()->mutable_t(), "an attribute");
+  const std::string bytes = m.SerializeAsString();
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    const std::string cut = bytes.substr(0, n);
+    onnx::ModelProto whole;
+    const bool good = whole.ParseFromString(cut);
+    CHECK(onnx_frontend::without_raw_data(as_span(cut), 64).has_value() == good);
+    const auto g = import_onnx_bytes(as_span(cut), "cut.onnx");
+    REQUIRE_FALSE(g);
+    if (!good)
+      CHECK(to_string(g.error()) == "cut.onnx: error: is not an ONNX model, or is damaged or nested too deeply");
+  }
+  // Lengths that lie: past the end, past the message around, longer than a varint may be, groups.
+  const std::string g = "\x3a", tensor = "\x2a", raw = "\x4a";
+  using namespace std::string_literals;
+  for (const std::string& bad :
+       {g + "\x7f"s, g + "\x04" + tensor + "\x03" + raw + "\x01", g + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+        g + std::string(11, '\xff') + "\x01", g + "\x02" + tensor + "\x7f", "\x0b\x0c"s, "\x3b"s, "\x3e\x00"s}) {
+    CHECK_FALSE(onnx_frontend::without_raw_data(as_span(bad), 64).has_value());
+    CHECK_FALSE(import_onnx_bytes(as_span(bad), "bad.onnx").has_value());
+  }
+  // Places that are none.
+  CHECK_FALSE(onnx_frontend::raw_data_at("short", as_span(bytes)).has_value());
+  CHECK_FALSE(onnx_frontend::raw_data_at(std::string(16, '\xff'), as_span(bytes)).has_value());
+  CHECK_FALSE(
+      onnx_frontend::raw_data_at("\x01"s + std::string(7, '\0') + std::string(8, '\xff'), as_span(bytes)).has_value());
+}
+
+TEST_CASE("tensors view the mapped file, and outlive it") {
+  Folder folder;
+  onnx::ModelProto m = model();
+  declare(m.mutable_graph()->add_input(), "x", {2});
+  auto* w = m.mutable_graph()->add_initializer();
+  w->set_name("w");
+  w->set_data_type(onnx::TensorProto::FLOAT);
+  w->add_dims(2);
+  const float values[] = {1.5F, -2};
+  w->set_raw_data(std::string(reinterpret_cast<const char*>(values), sizeof(values)));
+  node(m, "Add", {"x", "w"}, {"y"});
+  m.mutable_graph()->add_output()->set_name("y");
+  for (int shift = 0; shift < 4; ++shift) {  // at any alignment
+    m.mutable_graph()->set_doc_string(std::string(static_cast<size_t>(shift), ' '));
+    m.set_producer_name(std::string(static_cast<size_t>(shift), 'p'));
+    std::ofstream(folder / "m.onnx", std::ios::binary) << m.SerializeAsString();
+    const auto g = import_onnx(folder / "m.onnx");
+    REQUIRE(g);
+    fs::remove(folder / "m.onnx");
+    const auto& add = g->node(g->value(g->outputs[0]).producer);
+    const Tensor& t = *g->value(add.inputs[1]).constant;
+    CHECK(t.get_double(0) == 1.5);
+    CHECK(t.get_double(1) == -2);
+  }
 }
 
 TEST_CASE("external data is read from the model's folder and nowhere else") {
