@@ -37,17 +37,15 @@ Result<> lay_out_weights(const Prepared& prepared, DriverInput& in) {
     const ProgramBuffer& b = p.buffers[i];
     if (b.kind != BufferKind::constant || b.alias) continue;
     in.constants[i] = size;
-    size_t bytes = static_cast<size_t>(b.type.dtype.bytes());
-    for (const Expr& d : b.type.shape) bytes *= static_cast<size_t>(d.constant().value_or(0));
-    size += (bytes + kAlign - 1) / kAlign * kAlign;
+    size += (prepared.constant_bytes(static_cast<int>(i)) + kAlign - 1) / kAlign * kAlign;
   }
   in.weights.reserve(size);
   prefer_huge_pages(in.weights.data(), size);
   in.weights.resize(size);
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     if (p.buffers[i].kind != BufferKind::constant || p.buffers[i].alias) continue;
-    DLC_TRY(const Tensor t, prepared.constant(static_cast<int>(i)));
-    std::memcpy(in.weights.data() + in.constants[i], t.bytes(), t.byte_size());
+    const auto c = static_cast<int>(i);
+    DLC_CHECK(prepared.write_constant(c, std::span(in.weights).subspan(in.constants[i], prepared.constant_bytes(c))));
   }
   std::memcpy(in.weights.data(), kWeightsMagic.data(), kWeightsMagic.size());
   const uint64_t sum = XXH3_64bits(in.weights.data() + kAlign, size - kAlign);

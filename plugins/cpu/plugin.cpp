@@ -80,14 +80,21 @@ class CpuDevice : public Device {
   int threads_;
 };
 
-// The program that was compiled, and those of its constants that are made here, one at a time.
-Result<> put_program(const Prepared& prepared, EmitResult& result) {
+// The program that was compiled, and those of its constants that are made here, one at a time in one piece of memory:
+// new memory for each would cost more than packing does. The host has the others.
+Result<> put_program(const Prepared& prepared, const Program& given, EmitResult& result) {
+  std::vector<std::byte> memory;
   result.put("program", print(prepared.program));
   for (size_t i = 0; i < prepared.program.buffers.size(); ++i) {
     const ProgramBuffer& b = prepared.program.buffers[i];
     if (b.kind != BufferKind::constant || b.alias) continue;
-    DLC_TRY(const Tensor t, prepared.constant(static_cast<int>(i)));
-    result.put("constant/" + b.name, std::span(t.bytes(), t.byte_size()));
+    const auto c = static_cast<int>(i);
+    const Tensor* old = prepared.is_packed(c) ? nullptr : given.weight(b.name);
+    const Tensor* now = prepared.program.weight(b.name);
+    if (old != nullptr && now != nullptr && old->bytes() == now->bytes() && type_of(*old) == b.type) continue;
+    memory.assign(prepared.constant_bytes(c), std::byte{0});
+    DLC_CHECK(prepared.write_constant(c, memory));
+    result.put("constant/" + b.name, std::span<const std::byte>(memory));
   }
   return {};
 }
@@ -115,7 +122,7 @@ class CpuBackend : public Backend {
     } else {
       DLC_TRY(object, compile_to_object(prepared.units(), target, options));
       steps.done("code");
-      if (listing.empty()) DLC_CHECK(put_program(prepared, result));
+      if (listing.empty()) DLC_CHECK(put_program(prepared, r.program, result));
       steps.done("constants");
       result.put("executable", pack(prepared.program, object, target));
     }

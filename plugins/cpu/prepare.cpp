@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <set>
@@ -240,25 +241,33 @@ std::vector<Unit> Prepared::units() const {
   return all;
 }
 
-Result<Tensor> Prepared::constant(int buffer) const {
+bool Prepared::is_packed(int buffer) const {
+  return std::ranges::find(packed, buffer, &PackedConstant::buffer) != packed.end();
+}
+
+size_t Prepared::constant_bytes(int buffer) const {
+  const TensorType& type = program.buffers[static_cast<size_t>(buffer)].type;
+  auto bytes = static_cast<size_t>(type.dtype.bytes());
+  for (const Expr& d : type.shape) bytes *= static_cast<size_t>(d.constant().value_or(0));
+  return bytes;
+}
+
+Result<> Prepared::write_constant(int buffer, std::span<std::byte> to) const {
   const auto c = std::ranges::find(packed, buffer, &PackedConstant::buffer);
-  const ProgramBuffer& b = program.buffers[static_cast<size_t>(buffer)];
   if (c == packed.end()) {
-    const Tensor* w = program.weight(b.name);
-    if (w == nullptr) return fail({}, fmt::format("constant {} has no value", b.name));
-    return *w;
+    const std::string& name = program.buffers[static_cast<size_t>(buffer)].name;
+    const Tensor* w = program.weight(name);
+    if (w == nullptr) return fail({}, fmt::format("constant {} has no value", name));
+    if (w->byte_size() != to.size()) return fail({}, fmt::format("constant {} has another size", name));
+    if (!to.empty()) std::memcpy(to.data(), w->bytes(), to.size());
+    return {};
   }
-  std::vector<int64_t> shape;
-  for (const Expr& d : b.type.shape) shape.push_back(d.constant().value_or(-1));
-  DLC_TRY(Tensor result, Tensor::make(b.type.dtype, std::move(shape)));
   DLC_TRY(const PreparedKernel pack, PreparedKernel::prepare(c->kernel));
   std::vector<Buffer> buffers(c->kernel.tensors.size());
   buffers[static_cast<size_t>(c->kernel.inputs[0])] = {const_cast<std::byte*>(c->from.bytes()),
                                                        static_cast<int64_t>(c->from.byte_size())};
-  buffers[static_cast<size_t>(c->kernel.outputs[0])] = {result.mutable_bytes(),
-                                                        static_cast<int64_t>(result.byte_size())};
-  DLC_CHECK(pack.run(buffers));
-  return result;
+  buffers[static_cast<size_t>(c->kernel.outputs[0])] = {to.data(), static_cast<int64_t>(to.size())};
+  return pack.run(buffers);
 }
 
 Result<Prepared> prepare(Program program, const Target& target) {

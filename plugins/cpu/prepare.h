@@ -13,6 +13,7 @@
 // prefetches behind its last panel is the next kernel's first.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,10 @@ struct Prepared {
   AliasStats aliases;
 
   std::vector<Unit> units() const;
-  // The value of a constant without alias: packed now, or as it was.
-  Result<Tensor> constant(int buffer) const;
+  bool is_packed(int buffer) const;
+  // The value of a constant without alias, packed now, or as it was. `to` has its size.
+  Result<> write_constant(int buffer, std::span<std::byte> to) const;
+  size_t constant_bytes(int buffer) const;
 };
 
 Result<Prepared> prepare(Program program, const Target& target);
