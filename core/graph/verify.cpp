@@ -73,9 +73,16 @@ class Verifier {
   }
 
   void check_nodes() {
-    const auto order = g_.order();
     size_t live = 0;
-    for (size_t i = 0; i < g_.node_count(); ++i) live += !g_.node(static_cast<NodeId>(i)).erased;
+    for (size_t i = 0; i < g_.node_count(); ++i) {
+      const Node& node = g_.node(static_cast<NodeId>(i));
+      if (node.erased) continue;
+      ++live;
+      for (ValueId v : node.inputs)
+        if (v != kNoValue && !exists(v)) check_use(static_cast<NodeId>(i), v, node.op);
+    }
+    if (!errors_.empty()) return;
+    const auto order = g_.order();  // follows every use, so they exist
     if (order.size() != live) {
       for (const auto& cycle : dataflow(g_).cycles()) {
         std::string ops;
