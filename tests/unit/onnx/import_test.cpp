@@ -1,5 +1,4 @@
 // The importer on small models made here: what it accepts, and what it says about what it does not.
-#include <onnx/onnx.pb.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,11 +6,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "dlc_test/catch.h"
-#include "frontends/onnx/onnx.h"
+#include "dlc/passes/pass.h"
 #include "frontends/onnx/raw_data.h"
+#include "models.h"
 
 using namespace dlc;
+using namespace dlc_test;
 namespace fs = std::filesystem;
 
 namespace {
@@ -23,44 +23,6 @@ struct Folder {
   std::string operator/(const std::string& name) const { return (path / name).string(); }
 };
 
-onnx::ModelProto model(int opset = 17) {
-  onnx::ModelProto m;
-  m.set_ir_version(8);
-  m.add_opset_import()->set_version(opset);
-  m.mutable_graph()->set_name("test");
-  return m;
-}
-
-void declare(onnx::ValueInfoProto* v, const std::string& name, std::vector<int64_t> shape,
-             int type = onnx::TensorProto::FLOAT) {
-  v->set_name(name);
-  auto* t = v->mutable_type()->mutable_tensor_type();
-  t->set_elem_type(type);
-  auto* s = t->mutable_shape();
-  for (const int64_t d : shape) {
-    auto* dim = s->add_dim();
-    if (d >= 0)
-      dim->set_dim_value(d);
-    else
-      dim->set_dim_param("N");
-  }
-}
-
-onnx::NodeProto* node(onnx::ModelProto& m, const std::string& op, std::vector<std::string> in,
-                      std::vector<std::string> out, const std::string& name = {}) {
-  auto* n = m.mutable_graph()->add_node();
-  n->set_op_type(op);
-  n->set_name(name);
-  for (const auto& s : in) n->add_input(s);
-  for (const auto& s : out) n->add_output(s);
-  return n;
-}
-
-Result<Graph> import(const onnx::ModelProto& m, const std::string& folder = {}, const OnnxOptions& options = {}) {
-  const std::string bytes = m.SerializeAsString();
-  return import_onnx_bytes(std::as_bytes(std::span(bytes.data(), bytes.size())), "test.onnx", folder, options);
-}
-
 // y = Relu(x)
 onnx::ModelProto relu_model(std::vector<int64_t> shape = {2, 3}) {
   auto m = model();
@@ -68,16 +30,6 @@ onnx::ModelProto relu_model(std::vector<int64_t> shape = {2, 3}) {
   node(m, "Relu", {"x"}, {"y"}, "r");
   m.mutable_graph()->add_output()->set_name("y");
   return m;
-}
-
-onnx::TensorProto* initializer(onnx::ModelProto& m, const std::string& name, std::vector<int64_t> dims,
-                               std::vector<float> values) {
-  auto* t = m.mutable_graph()->add_initializer();
-  t->set_name(name);
-  t->set_data_type(onnx::TensorProto::FLOAT);
-  for (const int64_t d : dims) t->add_dims(d);
-  for (const float v : values) t->add_float_data(v);
-  return t;
 }
 
 }  // namespace
@@ -97,25 +49,6 @@ TEST_CASE("symbolic dims become symbols with ranges, or what --dim says") {
   bound.dims["N"] = {4, 4};
   REQUIRE_OK(auto fixed, import(relu_model({-1, 3}), {}, bound));
   CHECK(to_string(fixed.value(fixed.inputs[0]).type) == "f32[4,3]");
-}
-
-TEST_CASE("a dim named like a word of the texts survives them") {
-  for (const char* name : {"max", "in", "for", "sum", "f32", "a b", "-1", "\xc3\xa9"}) {
-    auto m = relu_model({-1, 3});
-    m.mutable_graph()
-        ->mutable_input(0)
-        ->mutable_type()
-        ->mutable_tensor_type()
-        ->mutable_shape()
-        ->mutable_dim(0)
-        ->set_dim_param(name);
-    REQUIRE_OK(auto g, import(m));
-    REQUIRE_OK(auto again, parse_graph(print(g)));
-    CHECK(print(again) == print(g));
-    REQUIRE_OK(auto k, g.kernel(g.order()[0]));
-    REQUIRE_OK(auto kernel, parse_kernel(print(k)));
-    CHECK(print(kernel) == print(k));
-  }
 }
 
 TEST_CASE("every unsupported node is reported at once, with its name and the nearest op") {
@@ -379,4 +312,89 @@ TEST_CASE("shape arithmetic over symbolic dims is known at import") {
   m.mutable_graph()->add_output()->set_name("y");
   REQUIRE_OK(auto g, import(m));
   CHECK(to_string(g.value(g.outputs[0]).type) == "f32[N,12]");
+}
+
+TEST_CASE("a dim named like a word of the texts survives them") {
+  for (const char* name : {"max", "in", "for", "sum", "f32", "a b", "-1", "\xc3\xa9"}) {
+    auto m = relu_model({-1, 3});
+    m.mutable_graph()
+        ->mutable_input(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->mutable_dim(0)
+        ->set_dim_param(name);
+    REQUIRE_OK(auto g, import(m));
+    REQUIRE_OK(auto again, parse_graph(print(g)));
+    CHECK(print(again) == print(g));
+    REQUIRE_OK(auto k, g.kernel(g.order()[0]));
+    REQUIRE_OK(auto kernel, parse_kernel(print(k)));
+    CHECK(print(kernel) == print(k));
+  }
+}
+
+TEST_CASE("names of dims and values of any kind survive the graph's text") {
+  const std::vector<std::string> names = {"",    "-1", "a b", "a-b", "a_b",    "höhe",
+                                          "max", "in", "for", "0",   "select", "N"};
+  auto m = model();
+  const auto value = [](const std::string& dim) { return "x \"" + dim + "\"\n\\%@#é"; };
+  for (const auto& dim : names) {
+    declare(m.mutable_graph()->add_input(), value(dim), {-1, 2});
+    m.mutable_graph()
+        ->mutable_input(m.graph().input_size() - 1)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->mutable_dim(0)
+        ->set_dim_param(dim);
+    node(m, "Relu", {value(dim)}, {"y" + value(dim)}, "node" + value(dim));
+    m.mutable_graph()->add_output()->set_name("y" + value(dim));
+  }
+  REQUIRE_OK(auto g, import(m));
+  CHECK(g.symbols.size() == names.size());  // none was taken for another
+  const std::string text = print(g);
+  REQUIRE_OK(auto again, parse_graph(text));
+  CHECK(print(again) == text);
+}
+
+TEST_CASE("a chain of ten thousand nodes is imported, optimised and run") {
+  auto m = model();
+  declare(m.mutable_graph()->add_input(), "v0", {2});
+  constexpr int kNodes = 10000;
+  for (int i = 0; i < kNodes; ++i)
+    node(m, i % 2 == 0 ? "Neg" : "Identity", {"v" + std::to_string(i)}, {"v" + std::to_string(i + 1)});
+  m.mutable_graph()->add_output()->set_name("v" + std::to_string(kNodes));
+  REQUIRE_OK(auto g, import(m));
+  REQUIRE_OK(auto timings, run_passes(g, default_graph_pipeline()));
+  REQUIRE_OK(Tensor x, Tensor::from<float>(kF32, {2}, std::vector<float>{1, -2}));
+  const Tensor inputs[] = {x};
+  REQUIRE_OK(auto y, run_graph(g, inputs));
+  CHECK(elements(y[0]) == std::vector<double>{1, -2});
+}
+
+TEST_CASE("a model that unfolds to terabytes costs no memory at compile time") {
+  auto m = model();
+  declare(m.mutable_graph()->add_input(), "x", {1});
+  integers(m, "shape", {2}, {1 << 20, 1 << 20});
+  integers(m, "twice", {2}, {1024, 1024});
+  initializer(m, "one", {}, {1});
+  node(m, "Expand", {"one", "shape"}, {"wide"});
+  node(m, "Tile", {"wide", "twice"}, {"wider"});
+  node(m, "ReduceSum", {"wider"}, {"sum"});
+  node(m, "Add", {"sum", "x"}, {"y"});
+  m.mutable_graph()->add_output()->set_name("y");
+  REQUIRE_OK(auto g, import(m));
+  REQUIRE_OK(auto timings, run_passes(g, default_graph_pipeline()));
+  REQUIRE_OK(Tensor x, Tensor::make(kF32, {1}));
+  const Tensor inputs[] = {x};
+  CHECK_FALSE(run_graph(g, inputs).has_value());
+}
+
+TEST_CASE("nodes that use each other's results are an error") {
+  auto m = model();
+  declare(m.mutable_graph()->add_input(), "x", {2});
+  node(m, "Add", {"x", "b"}, {"a"});
+  node(m, "Neg", {"a"}, {"b"});
+  m.mutable_graph()->add_output()->set_name("b");
+  REQUIRE_ERROR(import(m), "'b' is used before it is made");
 }
