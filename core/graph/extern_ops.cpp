@@ -79,6 +79,93 @@ Result<std::vector<Tensor>> non_zero(std::span<const Tensor> inputs, const Attrs
   return std::vector{std::move(y)};
 }
 
+// A tensor as slices along one axis: element (outer, index, inner).
+struct Slices {
+  const Tensor& t;
+  int64_t outer = 1, count = 0, inner = 1;
+  size_t axis = 0;
+
+  Slices(const Tensor& tensor, int64_t at) : t(tensor), axis(static_cast<size_t>(at < 0 ? at + tensor.rank() : at)) {
+    count = t.shape()[axis];
+    for (size_t d = 0; d < t.shape().size(); ++d)
+      if (d != axis) (d < axis ? outer : inner) *= t.shape()[d];
+  }
+  int64_t element(int64_t o, int64_t index, int64_t i) const { return (o * count + index) * inner + i; }
+
+  // -1, 0 or 1: slice a against slice b, element by element.
+  int compare(int64_t a, int64_t b) const {
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i) {
+        if (less(t, element(o, a, i), element(o, b, i))) return -1;
+        if (less(t, element(o, b, i), element(o, a, i))) return 1;
+      }
+    return 0;
+  }
+
+  // The slices named, in this order.
+  Result<Tensor> take(const std::vector<int64_t>& which) const {
+    std::vector<int64_t> shape = t.shape();
+    shape[axis] = static_cast<int64_t>(which.size());
+    DLC_TRY(Tensor y, Tensor::make(t.dtype(), shape));
+    const auto size = static_cast<size_t>(t.dtype().bytes() * inner);
+    std::byte* to = y.mutable_bytes();
+    for (int64_t o = 0; o < outer; ++o)
+      for (const int64_t index : which) {
+        if (size > 0) std::memcpy(to, t.bytes() + element(o, index, 0) * t.dtype().bytes(), size);
+        to += size;
+      }
+    return y;
+  }
+};
+
+Result<std::vector<Tensor>> compress(std::span<const Tensor> inputs, const Attrs& attrs) {
+  const Slices x(inputs[0], integer(attrs, "axis", 0));
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < std::min(x.count, inputs[1].elements()); ++i)
+    if (inputs[1].get_int(i) != 0) kept.push_back(i);
+  DLC_TRY(Tensor y, x.take(kept));
+  return std::vector{std::move(y)};
+}
+
+// What the values are above 0, then what they are below.
+Result<std::vector<Tensor>> bind_values(std::span<const Tensor> inputs, const Attrs&) {
+  constexpr int64_t kMost = int64_t{1} << 40;  // larger ones mean "to the end"
+  std::vector<int64_t> shape{0};
+  for (const int sign : {1, -1})
+    for (int64_t i = 0; i < inputs[0].elements(); ++i)
+      shape.push_back(std::clamp<int64_t>(sign * std::clamp(inputs[0].get_int(i), -kMost, kMost), 0, kMost));
+  DLC_TRY(Tensor y, Tensor::make(kU8, std::move(shape)));
+  return std::vector{std::move(y)};
+}
+
+Result<Tensor> integers(const std::vector<int64_t>& values) {
+  return Tensor::from<int64_t>(kS64, {static_cast<int64_t>(values.size())}, values);
+}
+
+Result<std::vector<Tensor>> unique(std::span<const Tensor> inputs, const Attrs& attrs) {
+  const Slices x(inputs[0], integer(attrs, "axis", 0));
+  std::vector<int64_t> order(static_cast<size_t>(x.count));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) { return x.compare(a, b) < 0; });
+  std::vector<std::vector<int64_t>> groups;  // equal slices, the first one first
+  for (const int64_t i : order) {
+    if (groups.empty() || x.compare(groups.back()[0], i) != 0) groups.emplace_back();
+    groups.back().push_back(i);
+  }
+  if (integer(attrs, "sorted", 1) == 0) std::ranges::sort(groups, {}, [](const auto& g) { return g[0]; });
+  std::vector<int64_t> first, which(order.size()), counts;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    first.push_back(groups[g][0]);
+    counts.push_back(static_cast<int64_t>(groups[g].size()));
+    for (const int64_t i : groups[g]) which[static_cast<size_t>(i)] = static_cast<int64_t>(g);
+  }
+  DLC_TRY(Tensor y, x.take(first));
+  DLC_TRY(Tensor f, integers(first));
+  DLC_TRY(Tensor w, integers(which));
+  DLC_TRY(Tensor c, integers(counts));
+  return std::vector{std::move(y), std::move(f), std::move(w), std::move(c)};
+}
+
 struct Box {
   double y1, x1, y2, x2;
   double area() const { return (y2 - y1) * (x2 - x1); }
@@ -137,9 +224,8 @@ struct Entry {
   ExternOp op;
 };
 constexpr Entry kTable[] = {
-    {"non_max_suppression", non_max_suppression},
-    {"non_zero", non_zero},
-    {"top_k", top_k},
+    {"bind_values", bind_values}, {"compress", compress}, {"non_max_suppression", non_max_suppression},
+    {"non_zero", non_zero},       {"top_k", top_k},       {"unique", unique},
 };
 
 }  // namespace

@@ -4,12 +4,22 @@
 //   %2 = neg(%x)               %2 = neg(%x)
 //   out %2                     out %2
 #include "core/passes/passes.h"
+#include "dlc/graph/segments.h"
 
 namespace dlc {
 
 Result<> dce(Graph& g, PassContext& context) {
   std::vector<bool> used(g.value_count(), false);
   for (ValueId v : g.outputs) used[static_cast<size_t>(v)] = true;
+  // A node is also alive when its result's shape gives a symbol its value and somebody uses that symbol.
+  const auto found = found_symbols(g);
+  const auto use = [&](const std::vector<std::string>& symbols) {
+    for (const std::string& s : symbols)
+      if (const auto it = found.find(s); it != found.end()) used[static_cast<size_t>(it->second)] = true;
+  };
+  if (!found.empty())
+    for (ValueId v : g.outputs)
+      for (const Expr& d : g.value(v).type.shape) use(d.symbols());
   const auto order = g.order();
   for (auto n = order.rbegin(); n != order.rend(); ++n) {
     bool live = false;
@@ -19,6 +29,7 @@ Result<> dce(Graph& g, PassContext& context) {
       ++context.counts["nodes"];
       continue;
     }
+    if (!found.empty()) use(symbols_of(g, *n));
     for (ValueId v : g.node(*n).inputs)
       if (v != kNoValue) used[static_cast<size_t>(v)] = true;
   }

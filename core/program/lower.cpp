@@ -132,8 +132,32 @@ class Lowering {
       for (int& b : c.buffers) b = moved[static_cast<size_t>(b)];
     for (auto& b : p_.buffers)
       if (b.alias) b.alias->base = moved[static_cast<size_t>(b.alias->base)];
+    views_last();
     return {};
   }
+
+  // A view stands after what it is a view of; an output that moved may have overtaken its views.
+  void views_last() {
+    const auto overtaken = [&](const ProgramBuffer& b) { return b.alias && &p_.buffers[at(b.alias->base)] > &b; };
+    if (std::ranges::none_of(p_.buffers, overtaken)) return;
+    std::vector<int> order;
+    for (const bool views : {false, true})
+      for (size_t i = 0; i < p_.buffers.size(); ++i)
+        if (p_.buffers[i].alias.has_value() == views) order.push_back(static_cast<int>(i));
+    std::vector<ProgramBuffer> buffers;
+    std::vector<int> moved(order.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+      buffers.push_back(p_.buffers[at(order[i])]);
+      moved[at(order[i])] = static_cast<int>(i);
+    }
+    p_.buffers = std::move(buffers);
+    for (auto& c : p_.calls)
+      for (int& b : c.buffers) b = moved[at(b)];
+    for (auto& b : p_.buffers)
+      if (b.alias) b.alias->base = moved[at(b.alias->base)];
+  }
+
+  static size_t at(int index) { return static_cast<size_t>(index); }
 
   const Graph& g_;
   Program& p_;

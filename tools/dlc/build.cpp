@@ -1,9 +1,13 @@
 // The pipeline: import, passes, split into partitions, lowering, plugins.
+#include "tools/dlc/build.h"
+
 #include <fmt/format.h>
 
 #include <filesystem>
 
+#include "dlc/graph/segments.h"
 #include "dlc/io/file.h"
+#include "dlc/plugin/reference.h"
 #include "tools/dlc/explain.h"
 
 namespace dlc::cli {
@@ -67,12 +71,27 @@ std::vector<Port> program_ports(const Program& p, BufferKind kind) {
   return ports;
 }
 
-// A part of the model, and the plugin it is for ("host": compiled when loaded).
+// A part of the model, and the plugin it is for ("host": compiled when loaded, "reference": never).
 struct Piece {
   std::string device;
   Backend* backend = nullptr;
   Program program;
+  std::optional<Graph> reference;
 };
+
+// Programs for one device, with the extern ops between them.
+Result<> add_pieces(const Graph& g, const std::string& device, Backend* backend, std::vector<Piece>& pieces) {
+  DLC_TRY(auto segments, cut_at_externs(g));
+  for (Segment& s : segments) {
+    if (s.reference) {
+      pieces.push_back({kReferenceDevice, nullptr, {}, std::move(s.graph)});
+      continue;
+    }
+    DLC_TRY(Program program, lower_to_program(s.graph));
+    pieces.push_back({device, backend, std::move(program), {}});
+  }
+  return {};
+}
 
 // The machine takes what its description and its plugin do not refuse.
 Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Built& b, Context& cx) {
@@ -83,17 +102,20 @@ Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Bu
   };
   std::vector<Piece> pieces;
   if (source.program) {
-    pieces.push_back({backend->name(), backend, *source.program});
+    pieces.push_back({backend->name(), backend, *source.program, {}});
     return pieces;
   }
   // A machine without instructions is given the whole model, unless something of it is refused.
   if (hw.isa.word_bits == 0 && std::ranges::all_of(hw.ops, [](const HwOpRule& r) { return r.place.empty(); })) {
-    DLC_TRY(Program program, lower_to_program(*source.graph));
-    DLC_TRY(const auto refused, ask(program));
-    if (refused.empty()) {
-      pieces.push_back({backend->name(), backend, std::move(program)});
-      return pieces;
+    DLC_CHECK(add_pieces(*source.graph, backend->name(), backend, pieces));
+    bool refused = false;
+    for (const Piece& piece : pieces) {
+      if (piece.reference) continue;
+      DLC_TRY(const auto refusals, ask(piece.program));
+      refused |= !refusals.empty();
     }
+    if (!refused) return pieces;
+    pieces.clear();
   }
   DLC_TRY(Partitioning parts, partition(*source.graph, hw, backend->name(), ask));
   b.placements = std::move(parts.nodes);
@@ -111,10 +133,8 @@ Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Bu
     for (const NumericsReport::Kept& k : b.numerics.kept)
       errors.diagnostics.push_back({Severity::note, {"", 0, 0, k.name}, k.op + " stays in float: " + k.why, ""});
   if (!errors.empty()) return std::unexpected(std::move(errors));
-  for (const Partition& part : parts.partitions) {
-    DLC_TRY(Program program, lower_to_program(part.graph));
-    pieces.push_back({part.device, part.device == "host" ? nullptr : backend, std::move(program)});
-  }
+  for (const Partition& part : parts.partitions)
+    DLC_CHECK(add_pieces(part.graph, part.device, part.device == "host" ? nullptr : backend, pieces));
   return pieces;
 }
 
@@ -144,13 +164,22 @@ std::vector<PassTiming> plugin_steps(const std::string& plugin, const EmitResult
 
 Result<Built> build(const ModelOptions& o, Context& cx) {
   const Stopwatch all;
+  DLC_TRY(Hardware hardware, load_hardware(o.hw.empty() ? "native" : o.hw, cx.hw_options()));
+  DLC_TRY(auto records, records_for(hardware.description));
+  DLC_TRY(Source source, read_source(o, std::move(records)));
+  const double import_ms = all.ms();
+  DLC_TRY(Built b, build_source(std::move(source), std::move(hardware), o, cx));
+  b.import_ms = import_ms;
+  b.compile_ms = all.ms();
+  return b;
+}
+
+Result<Built> build_source(Source source, Hardware hardware, const ModelOptions& o, Context& cx) {
+  const Stopwatch all;
   Built b;
+  b.hardware = std::move(hardware);
   Dump dump(o.dump);
   DLC_CHECK(dump.start());
-  DLC_TRY(b.hardware, load_hardware(o.hw.empty() ? "native" : o.hw, cx.hw_options()));
-  DLC_TRY(auto records, records_for(b.hardware.description));
-  DLC_TRY(Source source, read_source(o, std::move(records)));
-  b.import_ms = all.ms();
   if (source.compiled)
     return fail({o.file, 0, 0, {}}, "is compiled already", "dlc run, bench, cosim and explain take it as it is");
   if (source.graph) {
@@ -183,6 +212,13 @@ Result<Built> build(const ModelOptions& o, Context& cx) {
   Progress progress(cx, "partitions", pieces.size());
   for (Piece& piece : pieces) {
     step = Stopwatch();
+    if (piece.reference) {
+      DLC_TRY(CompiledPartition part, reference_partition(*piece.reference));
+      b.model.partitions.push_back(std::move(part));
+      b.programs.emplace_back();
+      b.files.emplace_back();
+      continue;
+    }
     dump.write(piece.device, "dlcp", dump.wanted() ? print(piece.program) : std::string());
     const auto kernels = static_cast<int64_t>(piece.program.kernels.size());
     EmitResult files;
@@ -211,6 +247,10 @@ Result<Graph> optimised_graph(const ModelOptions& o, Context& cx) {
     DLC_TRY(records, records_for(*hw));
   }
   DLC_TRY(Source source, read_source(o, std::move(records)));
+  return optimised_source(std::move(source), hw ? &*hw : nullptr, o, cx);
+}
+
+Result<Graph> optimised_source(Source source, const HwDescription* hw, const ModelOptions& o, Context& cx) {
   if (!source.graph)
     return fail({o.file, 0, 0, {}}, "is no graph any more: programs and artifacts are lowered already",
                 "give the .onnx file or graph text");

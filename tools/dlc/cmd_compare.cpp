@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "dlc/plugin/reference.h"
 #include "tools/dlc/model.h"
 
 namespace dlc::cli {
@@ -176,6 +177,14 @@ Result<int> compare(Options& o, Context& cx) {
   Comparison all;
   std::string device;
   for (const CompiledPartition& part : b.model.partitions) {
+    if (part.device == kReferenceDevice) {  // the same on every device
+      DLC_TRY(const auto reference, reference_executable(part));
+      std::vector<Tensor> in;
+      for (const std::string& name : part.inputs) in.push_back(values.at(name));
+      DLC_TRY(const auto out, reference->run(in));
+      for (size_t i = 0; i < out.size(); ++i) values[part.outputs[i]] = out[i];
+      continue;
+    }
     DLC_TRY(const Program plain, program_of(part));
     const Program program = observable(plain);
     // A model of its own: this partition alone, with everything it computes as outputs.

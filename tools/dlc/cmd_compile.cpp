@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "dlc/io/file.h"
+#include "dlc/plugin/reference.h"
 #include "tools/dlc/model.h"
 #include "tools/dlc/output.h"
 
@@ -43,6 +44,10 @@ Result<Level> level_of(const Options& o, Context& cx) {
   }
   DLC_TRY(const Built b, build(o.model, cx));
   for (size_t i = 0; i < b.programs.size(); ++i) {
+    if (b.model.partitions[i].device == kReferenceDevice) {
+      level.text += "# then the references of extern ops\n";
+      continue;
+    }
     if (o.emit == "program") {
       level.text += print(b.programs[i]);
       for (const auto& weight : b.programs[i].weights)  // one that two partitions share is written once

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "dlc/plugin/reference.h"
+
 namespace dlc::cli {
 
 namespace {
@@ -45,6 +47,15 @@ struct Compiled {
 Result<std::map<std::string, Compiled>> compiled_nodes(const Built& b, std::vector<std::string>& order) {
   std::map<std::string, Compiled> out;
   for (const CompiledPartition& part : b.model.partitions) {
+    if (part.device == kReferenceDevice) {
+      DLC_TRY(const Graph g, reference_graph(part));
+      for (const NodeId n : g.order())
+        for (const std::string& node : g.node(n).locations) {
+          if (!out.contains(node)) order.push_back(node);
+          out[node] = {part.device, "", "no index expression states it: its C++ reference runs"};
+        }
+      continue;
+    }
     DLC_TRY(const Program program, parse_program(part.compiled_program(), "program"));
     const auto notes = notes_of(part, program);
     for (size_t c = 0; c < program.calls.size(); ++c)

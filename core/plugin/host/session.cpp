@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "dlc/plugin/compiled.h"
+#include "dlc/plugin/reference.h"
 
 namespace dlc {
 
@@ -82,6 +83,12 @@ Result<Session> Session::open(const CompiledModel& model, PluginRegistry& plugin
   for (const CompiledPartition& p : model.partitions) {
     Part part;
     part.compiled = &p;
+    if (p.device == kReferenceDevice) {
+      part.uri = "reference:";
+      DLC_TRY(part.executable, reference_executable(p));
+      s.parts_.push_back(std::move(part));
+      continue;
+    }
     DLC_TRY(const auto where, placement.of(p));
     Backend* backend = where.first;
     part.uri = where.second;

@@ -1,0 +1,34 @@
+// A graph cut where an op has no index expression: what lies between can become programs, the extern ops themselves run
+// as their C++ references (core/graph/extern_ops.h).
+//
+//   %1 = conv(...)       segment 0: a program
+//   %2 = top_k(%1)       segment 1: references
+//   %3 = gather(..., %2) segment 2: a program
+//
+// A size that an extern op finds out (the count of non_zero) is a symbol. Every segment that uses a symbol has an input
+// whose shape gives it its value, if need be an input that is there for nothing else.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dlc/base/diag.h"
+#include "dlc/graph/graph.h"
+
+namespace dlc {
+
+struct Segment {
+  bool reference = false;  // holds extern ops only
+  Graph graph;             // inputs and outputs by the names of the values; outputs of the model also by theirs
+};
+
+// In order of execution. A graph without extern ops is one segment.
+Result<std::vector<Segment>> cut_at_externs(const Graph& g);
+
+// The value whose shape first shows a symbol that no graph input has: the result of the extern op that finds it out.
+std::map<std::string, ValueId, std::less<>> found_symbols(const Graph& g);
+// The symbols in a node's attributes and in the types of its results.
+std::vector<std::string> symbols_of(const Graph& g, NodeId n);
+
+}  // namespace dlc
