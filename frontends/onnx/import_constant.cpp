@@ -47,7 +47,7 @@ Result<Values> constant(const NodeView& n) {
 }
 
 Result<Values> constant_of_shape(const NodeView& n) {
-  DLC_TRY(const auto shape, n.known_ints(0, "shape"));
+  DLC_TRY(const auto shape, n.sizes(0, "shape"));
   DLC_TRY(Tensor value, Tensor::make(kF32, {1}));
   if (n.has_attr("value")) {
     DLC_TRY(value, n.attr_tensor("value"));
@@ -72,16 +72,17 @@ Result<Values> size(const NodeView& n) {
   return n.emit_all("size", {n.in(0)});
 }
 
-Result<Values> identity(const NodeView& n) {
-  if (!n.has(0)) return n.error("input 0 is missing");
-  return Values{n.in(0)};
-}
-
 Result<Values> dropout(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
   if (n.has(2)) {
     DLC_TRY(const Tensor training, n.constant(2, "training_mode"));
-    if (training.elements() == 1 && training.get_int(0) != 0) return n.error("training is not supported");
+    double ratio = 0.5;
+    if (n.has(1)) {
+      DLC_TRY(const Tensor given, n.constant(1, "ratio"));
+      if (given.elements() == 1) ratio = given.get_double(0);
+    }
+    if (training.elements() == 1 && training.get_int(0) != 0 && ratio != 0)
+      return n.error("training is not supported: elements are dropped at random", "export the model for inference");
   }
   if (!n.wants(1)) return Values{n.in(0)};
   // Nothing is dropped: the mask is true, of the data's type before opset 10.
@@ -91,9 +92,8 @@ Result<Values> dropout(const NodeView& n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"", "Constant", constant}, {"", "ConstantOfShape", constant_of_shape},
-    {"", "Shape", shape},       {"", "Size", size},
-    {"", "Identity", identity}, {"", "Dropout", dropout},
+    {"", "Constant", constant}, {"", "ConstantOfShape", constant_of_shape}, {"", "Shape", shape}, {"", "Size", size},
+    {"", "Dropout", dropout},
 };
 
 }  // namespace

@@ -117,8 +117,18 @@ Result<Values> matmul_like(const NodeView& n, const char* record, size_t left, s
 }
 
 Result<Values> matmul(const NodeView& n) { return matmul_like(n, "matmul", 0, 1, n.inputs()); }
+
+// A zero point for each row of each matrix of a batch is subtracted beforehand; the record has one for each row.
 Result<Values> matmul_integer(const NodeView& n) {
-  return matmul_like(n, "int_matmul", 0, 1, {n.in(0), n.in(1), n.in(2), n.in(3)});
+  Values in{n.in(0), n.in(1), n.in(2), n.in(3)};
+  for (size_t i = 0; i < 2; ++i) {
+    if (!n.has(i) || !n.has(i + 2) || n.rank(i + 2) < 2) continue;
+    DLC_TRY(const ValueId zero, n.emit("cast", {in[i + 2]}, {{"to", kS32}}));
+    DLC_TRY(const ValueId wide, n.emit("cast", {in[i]}, {{"to", kS32}}));
+    DLC_TRY(in[i], n.emit("sub", {wide, zero}));
+    in[i + 2] = kNoValue;
+  }
+  return matmul_like(n, "int_matmul", 0, 1, std::move(in));
 }
 
 Result<Values> conv_integer(const NodeView& n) {

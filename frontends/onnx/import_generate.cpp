@@ -93,6 +93,12 @@ Expr fresh_symbol(const NodeView& n, const std::string& wish, int64_t most) {
 
 constexpr int64_t kMostFound = int64_t{1} << 30;
 
+Result<ValueId> in_one_row(const NodeView& n, ValueId x) {
+  Expr count(1);
+  for (const Expr& d : n.graph().value(x).type.shape) count = count * d;
+  return n.emit("reshape", {x}, {{"shape", std::vector<Expr>{count}}});
+}
+
 Result<Values> non_zero(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
   return n.emit_all("non_zero", {n.in(0)}, {{"count", fresh_symbol(n, "non_zero", kMostFound)}});
@@ -110,9 +116,41 @@ Result<Values> non_max_suppression(const NodeView& n) {
                     {{"count", fresh_symbol(n, "selected", kMostFound)}, {"center_point_box", Expr(center != 0)}});
 }
 
+// Without an axis the elements stand in one row.
+Result<Values> compress(const NodeView& n) {
+  if (!n.has(0) || !n.has(1)) return n.error("needs data and a condition");
+  ValueId x = n.in(0);
+  int64_t axis = 0;
+  if (n.has_attr("axis")) {
+    DLC_TRY(const int64_t attr, n.attr_int("axis", {}));
+    DLC_TRY(axis, checked_axis(n, attr, n.rank(0)));
+  } else {
+    DLC_TRY(x, in_one_row(n, x));
+  }
+  return n.emit_all("compress", {x, n.in(1)}, {{"count", fresh_symbol(n, "kept", kMostFound)}, {"axis", Expr(axis)}});
+}
+
+Result<Values> unique(const NodeView& n) {
+  if (!n.has(0)) return n.error("input 0 is missing");
+  ValueId x = n.in(0);
+  int64_t axis = 0;
+  if (n.has_attr("axis")) {
+    DLC_TRY(const int64_t attr, n.attr_int("axis", {}));
+    DLC_TRY(axis, checked_axis(n, attr, n.rank(0)));
+  } else {
+    DLC_TRY(x, in_one_row(n, x));
+  }
+  DLC_TRY(const int64_t sorted, n.attr_int("sorted", 1));
+  return n.emit_all(
+      "unique", {x},
+      {{"count", fresh_symbol(n, "unique", kMostFound)}, {"axis", Expr(axis)}, {"sorted", Expr(sorted != 0)}});
+}
+
 constexpr OpEntry kTable[] = {
-    {"", "Range", range}, {"", "EyeLike", eye_like}, {"", "OneHot", one_hot},
-    {"", "TopK", top_k},  {"", "NonZero", non_zero}, {"", "NonMaxSuppression", non_max_suppression},
+    {"", "Compress", compress}, {"", "Unique", unique},
+    {"", "Range", range},       {"", "EyeLike", eye_like},
+    {"", "OneHot", one_hot},    {"", "TopK", top_k},
+    {"", "NonZero", non_zero},  {"", "NonMaxSuppression", non_max_suppression},
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ Expr product(std::span<const Expr> dims) {
 
 Result<Values> reshape(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
-  DLC_TRY(auto shape, n.known_ints(1, "shape"));
+  DLC_TRY(auto shape, n.sizes(1, "shape"));
   DLC_TRY(const int64_t allow_zero, n.attr_int("allowzero", 0));
   const auto& in = n.type(0).shape;
   std::optional<size_t> open;
@@ -148,8 +148,8 @@ Result<Values> slice(const NodeView& n) {
     stops = to_exprs(e);
     DLC_TRY(axes, n.attr_ints("axes", std::vector<int64_t>{}));
   } else {
-    DLC_TRY(starts, n.known_ints(1, "starts"));
-    DLC_TRY(stops, n.known_ints(2, "ends"));
+    DLC_TRY(starts, n.bounds(1, "starts"));
+    DLC_TRY(stops, n.bounds(2, "ends"));
     if (n.has(3)) {
       DLC_TRY(const auto known, n.known_ints(3, "axes"));
       for (const Expr& e : known) {
@@ -180,7 +180,7 @@ Result<Values> split(const NodeView& n) {
   const Expr extent = n.type(0).shape[static_cast<size_t>(axis)];
   std::vector<Expr> sizes;
   if (n.has(1)) {
-    DLC_TRY(sizes, n.known_ints(1, "split"));
+    DLC_TRY(sizes, n.sizes(1, "split"));
   } else if (n.has_attr("split")) {
     DLC_TRY(const auto list, n.attr_ints("split", {}));
     sizes = to_exprs(list);
@@ -244,13 +244,14 @@ Result<Values> scatter_nd(const NodeView& n) {
 // numpy's broadcasting of a shape against a wanted one.
 Result<Values> expand(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
-  DLC_TRY(auto wanted, n.known_ints(1, "shape"));
+  DLC_TRY(auto wanted, n.sizes(1, "shape"));
   const auto& in = n.type(0).shape;
   while (wanted.size() < in.size()) wanted.insert(wanted.begin(), Expr(1));
   const size_t lead = wanted.size() - in.size();
   for (size_t i = 0; i < in.size(); ++i) {
     Expr& w = wanted[lead + i];
-    if (w.is(1)) w = in[i];
+    // A size that only the run knows is 1 or the extent, unless that is 1.
+    if (w.is(1) || (!w.constant() && in[i].constant() && !in[i].is(1))) w = in[i];
     if (!(w == in[i]) && !in[i].is(1) && w.constant() && in[i].constant())
       return n.error(fmt::format("cannot expand {} to {} in dim {}", to_string(in[i]), to_string(w), i));
   }
@@ -259,7 +260,7 @@ Result<Values> expand(const NodeView& n) {
 
 Result<Values> tile(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
-  DLC_TRY(const auto repeats, n.known_ints(1, "repeats"));
+  DLC_TRY(const auto repeats, n.sizes(1, "repeats"));
   return n.emit_all("tile", {n.in(0)}, {{"repeats", repeats}});
 }
 
@@ -270,7 +271,7 @@ Result<Values> pad(const NodeView& n) {
   std::vector<Expr> pads;
   ValueId value = kNoValue;
   if (n.opset() >= 11) {
-    DLC_TRY(pads, n.known_ints(1, "pads"));
+    DLC_TRY(pads, n.bounds(1, "pads"));
     value = n.in(2);
   } else {
     DLC_TRY(const auto list, n.attr_ints("pads", {}));
@@ -307,7 +308,7 @@ Result<Values> trilu(const NodeView& n) {
   DLC_TRY(const int64_t upper, n.attr_int("upper", 1));
   Expr k(0);
   if (n.has(1)) {
-    DLC_TRY(const auto known, n.known_ints(1, "k"));
+    DLC_TRY(const auto known, n.bounds(1, "k"));
     if (known.size() == 1) k = known[0];
   }
   return n.emit_all("trilu", {n.in(0)}, {{"k", k}, {"upper", Expr(upper != 0)}});

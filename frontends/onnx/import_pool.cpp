@@ -22,9 +22,43 @@ Result<Attrs> pool_attrs(const NodeView& n) {
 }
 
 Result<Values> max_pool(const NodeView& n) {
-  if (n.wants(1)) return n.error("output 1 (Indices) is not supported");
   DLC_TRY(Attrs a, pool_attrs(n));
-  return n.emit_all("max_pool", {n.in(0)}, std::move(a));
+  DLC_TRY(const ValueId y, n.emit("max_pool", {n.in(0)}, a));
+  if (!n.wants(1)) return Values{y};
+  // How far an index of each spatial dim goes in the data: row-major, or column-major.
+  DLC_TRY(const int64_t column_major, n.attr_int("storage_order", 0));
+  const std::span<const Expr> spatial = std::span<const Expr>(n.type(0).shape).subspan(2);
+  std::vector<Expr> step(spatial.size(), Expr(1));
+  if (column_major != 0)
+    for (size_t i = 1; i < step.size(); ++i) step[i] = step[i - 1] * spatial[i - 1];
+  else
+    for (size_t i = step.size() - 1; i-- > 0;) step[i] = step[i + 1] * spatial[i + 1];
+  a["step"] = step;
+  a.erase("pad_hi");
+  a.erase("ceil_mode");
+  DLC_TRY(const ValueId index, n.emit("max_pool_index", {n.in(0), y}, std::move(a)));
+  return Values{y, index};
+}
+
+// The indices count in the shape that a max pool with this window had; a given larger shape is filled up with zeros.
+Result<Values> max_unpool(const NodeView& n) {
+  if (!n.has(0) || !n.has(1) || n.rank(0) < 3) return n.error("needs data of rank 3 or more, and indices");
+  const auto& in = n.type(0).shape;
+  const size_t rank = in.size() - 2;
+  DLC_TRY(const auto kernel, n.attr_ints("kernel_shape", {}));
+  DLC_TRY(const auto stride, n.attr_ints("strides", std::vector<int64_t>(rank, 1)));
+  DLC_TRY(const auto pads, n.attr_ints("pads", std::vector<int64_t>(2 * rank, 0)));
+  if (kernel.size() != rank || stride.size() != rank || pads.size() != 2 * rank)
+    return n.error("'kernel_shape', 'strides' or 'pads' has the wrong length");
+  std::vector<Expr> shape(in.begin(), in.begin() + 2);
+  for (size_t i = 0; i < rank; ++i) shape.push_back((in[i + 2] - 1) * stride[i] + kernel[i] - pads[i] - pads[i + rank]);
+  DLC_TRY(const ValueId y, n.emit("max_unpool", {n.in(0), n.in(1)}, {{"shape", shape}}));
+  if (!n.has(2)) return Values{y};
+  DLC_TRY(const auto wanted, n.known_ints(2, "output_shape"));
+  if (wanted.size() != shape.size()) return n.error("'output_shape' has the wrong length");
+  std::vector<Expr> hi;
+  for (size_t i = 0; i < shape.size(); ++i) hi.push_back(wanted[i] - shape[i]);
+  return n.emit_all("pad", {y}, {{"lo", std::vector<Expr>(shape.size(), Expr(0))}, {"hi", hi}});
 }
 
 Result<Values> average_pool(const NodeView& n) {
@@ -64,6 +98,7 @@ Result<Values> global_lp_pool(const NodeView& n) {
 constexpr OpEntry kTable[] = {
     {"", "MaxPool", max_pool},
     {"", "AveragePool", average_pool},
+    {"", "MaxUnpool", max_unpool},
     {"", "LpPool", lp_pool},
     {"", "GlobalLpPool", global_lp_pool},
     {"", "GlobalAveragePool", global_pool<kMean>},

@@ -12,11 +12,10 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-// What the records do not say is refused by name: peepholes, sequence lengths, other activations, clipping. A
+// What the records do not say is refused by name: other activations, clipping. A
 // bidirectional layer lists its activations twice.
 Result<> check_common(const NodeView& n, const std::vector<std::vector<std::string>>& activations) {
   if (!n.has(0) || !n.has(1) || !n.has(2)) return n.error("data or weights are missing");
-  if (n.has(4)) return n.error("input 4 (sequence_lens) is not supported");
   if (n.has_attr("clip")) return n.error("attribute 'clip' is not supported");
   DLC_TRY(const std::string direction, n.attr_string("direction", "forward"));
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
@@ -46,6 +45,7 @@ Result<Values> emit_layer(const NodeView& n, const char* record, Values in, Attr
   const std::vector<Expr> swap{1, 0, 2};
   DLC_TRY(in[0], transposed(n, in[0], swap));
   for (size_t i = 4; i < in.size(); ++i) {
+    if (in[i] != kNoValue && n.graph().value(in[i]).type.shape.size() != 3) continue;  // lengths, peepholes
     DLC_TRY(in[i], transposed(n, in[i], swap));
   }
   DLC_TRY(Values results, n.emit_all(record, std::move(in), std::move(attrs)));
@@ -61,21 +61,20 @@ Result<Values> rnn(const NodeView& n) {
   DLC_TRY(const auto activations, n.attr_strings("activations", std::vector<std::string>{"Tanh"}));
   std::string activation = activations.empty() ? "Tanh" : activations[0];
   activation[0] = static_cast<char>(activation[0] - 'A' + 'a');
-  return emit_layer(n, "rnn", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5)}, {{"activation", activation}});
+  return emit_layer(n, "rnn", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(4)}, {{"activation", activation}});
 }
 
 Result<Values> lstm(const NodeView& n) {
   DLC_CHECK(check_common(n, {{"Sigmoid"}, {"Tanh"}, {"Tanh"}}));
-  if (n.has(7)) return n.error("input 7 (peephole weights) is not supported");
   DLC_TRY(const int64_t forget, n.attr_int("input_forget", 0));
   if (forget != 0) return n.error("attribute 'input_forget' is not supported");
-  return emit_layer(n, "lstm", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(6)}, {});
+  return emit_layer(n, "lstm", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(6), n.in(4), n.in(7)}, {});
 }
 
 Result<Values> gru(const NodeView& n) {
   DLC_CHECK(check_common(n, {{"Sigmoid"}, {"Tanh"}}));
   DLC_TRY(const int64_t linear, n.attr_int("linear_before_reset", 0));
-  return emit_layer(n, "gru", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5)},
+  return emit_layer(n, "gru", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(4)},
                     {{"linear_before_reset", Expr(linear != 0)}});
 }
 

@@ -101,8 +101,13 @@ Result<Values> layer_norm(const NodeView& n) {
 
 Result<Values> batch_norm(const NodeView& n) {
   DLC_TRY(const int64_t training, n.attr_int("training_mode", 0));
-  if (training != 0 || n.wants(1)) return n.error("training is not supported", "export the model for inference");
   DLC_TRY(const double epsilon, n.attr_float("epsilon", 1e-5));
+  if (training != 0) {
+    DLC_TRY(const double momentum, n.attr_float("momentum", 0.9));
+    return n.emit_all("batch_norm_training", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(4)},
+                      {{"epsilon", epsilon}, {"momentum", momentum}});
+  }
+  if (n.wants(1)) return n.error("training is not supported before opset 14", "export the model for inference");
   return n.emit_all("batch_norm", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(4)}, {{"epsilon", epsilon}});
 }
 

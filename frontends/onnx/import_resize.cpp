@@ -130,16 +130,29 @@ Result<Values> upsample(const NodeView& n) {
   return emit(n, e, mode, {{"coordinates", "asymmetric"}, {"rounding", "floor"}});
 }
 
+// The roi: the starts of all axes, then their ends.
+Result<> add_crop(const NodeView& n, const std::vector<int64_t>& axes, Attrs& attrs) {
+  DLC_TRY(const auto roi, doubles(n, 1, "roi"));
+  if (roi.size() != 2 * axes.size())
+    return n.error(fmt::format("roi has {} entries, {} are needed", roi.size(), 2 * axes.size()));
+  std::vector<double> lo(static_cast<size_t>(n.rank(0)), 0.0), hi(static_cast<size_t>(n.rank(0)), 1.0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    lo[static_cast<size_t>(axes[i])] = roi[i];
+    hi[static_cast<size_t>(axes[i])] = roi[i + axes.size()];
+  }
+  attrs["lo"] = lo;
+  attrs["hi"] = hi;
+  DLC_TRY(attrs["extrapolation"], n.attr_float("extrapolation_value", 0.0));
+  return {};
+}
+
 Result<Values> resize(const NodeView& n) {
   if (n.opset() < 11) return upsample(n);
   if (!n.has(0)) return n.error("input 0 is missing");
   DLC_TRY(const std::string mode, n.attr_string("mode", "nearest"));
   DLC_TRY(const std::string coordinates, n.attr_string("coordinate_transformation_mode", "half_pixel"));
-  if (coordinates == "tf_crop_and_resize" || coordinates == "tf_half_pixel_for_nn")
-    return n.error(fmt::format("coordinate_transformation_mode '{}' is not supported", coordinates));
   DLC_TRY(const std::string rounding, n.attr_string("nearest_mode", "round_prefer_floor"));
   DLC_TRY(const int64_t exclude, n.attr_int("exclude_outside", 0));
-  if (exclude != 0 && mode == "cubic") return n.error("attribute 'exclude_outside' is not supported");
   DLC_TRY(const int64_t antialias, n.attr_int("antialias", 0));
   if (antialias != 0) return n.error("attribute 'antialias' is not supported");
   DLC_TRY(const auto axes, resized_axes(n));
@@ -153,7 +166,10 @@ Result<Values> resize(const NodeView& n) {
   } else {
     DLC_TRY(e, from_sizes(n, axes));
   }
-  return emit(n, e, mode, {{"coordinates", coordinates}, {"rounding", rounding}});
+  Attrs attrs{{"coordinates", coordinates}, {"rounding", rounding}};
+  if (exclude != 0 && mode == "cubic") attrs["exclude_outside"] = Expr(1);
+  if (coordinates == "tf_crop_and_resize") DLC_CHECK(add_crop(n, axes, attrs));
+  return emit(n, e, mode, std::move(attrs));
 }
 
 constexpr OpEntry kTable[] = {{"", "Resize", resize}, {"", "Upsample", upsample}};

@@ -19,7 +19,8 @@ namespace onnx_frontend {
 
 namespace {
 
-constexpr int kMinOpset = 7;
+constexpr int kMinOpset = 1;  // before kFirstOpset only ops that did not change
+constexpr int kFirstOpset = 7;
 constexpr int kMaxOpset = 22;
 constexpr int kRecursionLimit = 64;  // of protobuf messages: subgraphs in attributes nest four messages a level
 
@@ -58,55 +59,76 @@ Result<> check_dims(const OnnxOptions& options, const std::map<std::string, std:
 }  // namespace
 
 Importer::Importer(Graph& graph, std::string file, std::string folder, const OnnxOptions& options)
-    : graph_(graph), known_(graph), file_(std::move(file)), folder_(std::move(folder)), options_(options) {}
+    : graph_(graph), known_(graph), file_(std::move(file)), folder_(std::move(folder)), options_(options) {
+  scopes_.emplace_back();
+}
 
 int Importer::opset_of(const std::string& domain) const {
   const auto it = opsets_.find(is_default_domain(domain) ? std::string() : domain);
   return it == opsets_.end() ? 0 : it->second;
 }
 
-Result<> Importer::import_opsets(const onnx::ModelProto& model) {
-  for (const auto& o : model.opset_import()) {
+Result<> Importer::import_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& sets) {
+  for (const auto& o : sets) {
     const std::string domain = is_default_domain(o.domain()) ? std::string() : o.domain();
     const int64_t v = o.version();
     if (domain.empty() && (v < kMinOpset || v > kMaxOpset))
       return fail({file_, 0, 0, {}}, fmt::format("opset {} is not supported", v),
-                  fmt::format("convert the model to an opset from {} to {}", kMinOpset, kMaxOpset));
+                  fmt::format("convert the model to an opset from {} to {}", kFirstOpset, kMaxOpset));
     opsets_[domain] = static_cast<int>(std::min<int64_t>(v, INT32_MAX));
   }
-  if (!opsets_.contains("") && model.graph().node_size() > 0)
-    return fail({file_, 0, 0, {}}, "the model imports no opset of the default domain",
-                "it may be damaged; export it again");
+  return {};
+}
+
+Result<> Importer::import_functions(const onnx::ModelProto& model) {
+  for (const auto& f : model.functions()) {
+    const std::string domain = is_default_domain(f.domain()) ? std::string() : f.domain();
+    if (!functions_.emplace(std::pair(domain, f.name()), &f).second)
+      return fail({file_, 0, 0, f.name()}, fmt::format("function '{}' is defined twice", f.name()));
+  }
   return {};
 }
 
 const OpEntry* Importer::find_op(const onnx::NodeProto& node) const {
   const std::string domain = is_default_domain(node.domain()) ? std::string() : node.domain();
   const int opset = opset_of(node.domain());
+  if (domain.empty() && opset > 0 && opset < kFirstOpset && !unchanged_since_first(node.op_type())) return nullptr;
   for (const auto& table : op_tables())
     for (const auto& e : table)
       if (e.domain == domain && e.op == node.op_type() && (e.max_opset == 0 || opset <= e.max_opset)) return &e;
   return nullptr;
 }
 
+const onnx::FunctionProto* Importer::find_function(const onnx::NodeProto& node) const {
+  const auto it = functions_.find({is_default_domain(node.domain()) ? std::string() : node.domain(), node.op_type()});
+  return it == functions_.end() ? nullptr : it->second;
+}
+
 // All unsupported nodes in one answer: a user should not find them one run at a time.
-Result<> Importer::check_supported(const onnx::GraphProto& g) const {
-  Error all;
-  std::vector<std::string> known;
-  for (const auto& table : op_tables())
-    for (const auto& e : table) known.emplace_back(e.op);
-  for (const auto& node : g.node()) {
-    if (find_op(node) != nullptr) continue;
+template <class Nodes>
+void Importer::check_supported(const Nodes& nodes, Error& all) const {
+  for (const auto& node : nodes) {
+    for (const auto& a : node.attribute()) {
+      if (a.has_g()) check_supported(a.g().node(), all);
+      for (const auto& g : a.graphs()) check_supported(g.node(), all);
+    }
+    if (find_op(node) != nullptr || find_function(node) != nullptr) continue;
     const std::string name = !node.name().empty()     ? node.name()
                              : node.output_size() > 0 ? node.output(0)
                                                       : std::string();
-    const std::string op = is_default_domain(node.domain()) ? node.op_type() : node.domain() + "." + node.op_type();
+    const bool standard = is_default_domain(node.domain());
+    std::string op = standard ? node.op_type() : node.domain() + "." + node.op_type();
+    std::vector<std::string> known;
+    for (const auto& table : op_tables())
+      for (const auto& e : table) known.emplace_back(e.op);
     const std::string near = nearest(node.op_type(), known);
-    all.add(Error({file_, 0, 0, name}, fmt::format("op {} is not supported", op),
-                  near.empty() || near == node.op_type() ? std::string() : fmt::format("did you mean {}?", near)));
+    std::string hint = near.empty() || near == node.op_type() ? std::string() : fmt::format("did you mean {}?", near);
+    if (near == node.op_type() && standard && opset_of({}) < kFirstOpset) {
+      op += fmt::format(" of opset {}", opset_of({}));
+      hint = fmt::format("convert the model to an opset from {} to {}", kFirstOpset, kMaxOpset);
+    }
+    all.add(Error({file_, 0, 0, name}, fmt::format("op {} is not supported", op), hint));
   }
-  if (!all.empty()) return std::unexpected(std::move(all));
-  return {};
 }
 
 // Different names of the model stay different symbols, though "a b" and "a-b" both would be a_b.
@@ -122,31 +144,41 @@ std::string Importer::symbol_of(const std::string& model_name) {
   return known->second = name;
 }
 
-Result<TensorType> Importer::input_type(const onnx::ValueInfoProto& v) {
-  const Loc where{file_, 0, 0, v.name()};
-  if (!v.type().has_tensor_type()) return fail(where, fmt::format("input '{}' is not a tensor", v.name()));
-  const auto& t = v.type().tensor_type();
+Result<TensorType> Importer::input_type(const std::string& name, const onnx::TypeProto& proto, const Tensor* given) {
+  const Loc where{file_, 0, 0, name};
+  if (!proto.has_tensor_type()) return fail(where, fmt::format("input '{}' is not a tensor", name));
+  const auto& t = proto.tensor_type();
   TensorType type;
   DLC_TRY(type.dtype, element_type(t.elem_type(), where));
-  if (!t.has_shape())
-    return fail(where, fmt::format("input '{}' has no shape", v.name()), "export the model with input shapes");
+  if (!t.has_shape()) {
+    if (given == nullptr)
+      return fail(where, fmt::format("input '{}' has no shape", name), "export the model with input shapes");
+    type.shape.assign(given->shape().begin(), given->shape().end());
+    return type;
+  }
   for (int i = 0; i < t.shape().dim_size(); ++i) {
     const auto& d = t.shape().dim(i);
+    if (d.has_dim_value() && d.dim_value() > 1 && options_.symbolic_dims) {
+      const std::string symbol = symbol_of(fmt::format("d{}", d.dim_value()));
+      graph_.symbols[symbol] = Range(options_.default_range.lo, options_.default_range.hi);
+      type.shape.push_back(Expr::symbol(symbol));
+      continue;
+    }
     if (d.has_dim_value() && d.dim_value() >= 0) {
       type.shape.emplace_back(d.dim_value());
       continue;
     }
     // A dim without a name, and the -1 some exporters write, is a symbol of its own.
     const bool named = d.has_dim_param() && !d.dim_param().empty();
-    const std::string model_name = named ? d.dim_param() : fmt::format("{}_{}", v.name(), i);
-    const std::string name = symbol_of(model_name);
-    const auto bound = options_.dims.contains(model_name) ? options_.dims.find(model_name) : options_.dims.find(name);
+    const std::string model_name = named ? d.dim_param() : fmt::format("{}_{}", name, i);
+    const std::string symbol = symbol_of(model_name);
+    const auto bound = options_.dims.contains(model_name) ? options_.dims.find(model_name) : options_.dims.find(symbol);
     const Interval range = bound == options_.dims.end() ? options_.default_range : bound->second;
     if (range.lo == range.hi) {
       type.shape.emplace_back(range.lo);
     } else {
-      graph_.symbols[name] = Range(range.lo, range.hi);
-      type.shape.push_back(Expr::symbol(name));
+      graph_.symbols[symbol] = Range(range.lo, range.hi);
+      type.shape.push_back(Expr::symbol(symbol));
     }
   }
   return type;
@@ -156,11 +188,57 @@ Result<> Importer::import_initializers(const onnx::GraphProto& g) {
   if (g.sparse_initializer_size() > 0) return fail({file_, 0, 0, {}}, "sparse initializers are not supported");
   for (const auto& t : g.initializer()) {
     const Loc where{file_, 0, 0, t.name()};
-    if (values_.contains(t.name())) return fail(where, fmt::format("initializer '{}' is defined twice", t.name()));
+    if (scopes_.back().values.contains(t.name()))
+      return fail(where, fmt::format("initializer '{}' is defined twice", t.name()));
     DLC_TRY(Tensor tensor, to_tensor(t, folder_, where, &model_));
-    values_[t.name()] = graph_.add_constant(graph_.unique_name(t.name()), std::move(tensor));
+    scopes_.back().values[t.name()] = graph_.add_constant(graph_.unique_name(t.name()), std::move(tensor));
   }
   return {};
+}
+
+// A tensor input for each element of a sequence: as many as it is given. Their shapes may differ.
+Result<ValueId> Importer::import_elements(const onnx::ValueInfoProto& v, const onnx::TypeProto& element) {
+  const auto given = options_.given.find(v.name());
+  if (given == options_.given.end())
+    return fail({file_, 0, 0, v.name()},
+                fmt::format("the length of sequence '{}' must be known when compiling", v.name()),
+                "give the model tensors instead of a sequence");
+  Bundle b{given->second.present, {}};
+  for (size_t i = 0; i < given->second.tensors.size(); ++i) {
+    const Tensor& t = given->second.tensors[i];
+    const std::string name = sequence_element(v.name(), i);
+    onnx::TypeProto type = element;
+    for (auto& d : *type.mutable_tensor_type()->mutable_shape()->mutable_dim()) d.clear_dim_param();
+    if (!element.tensor_type().has_shape() || element.tensor_type().shape().dim_size() != t.rank())
+      type.mutable_tensor_type()->clear_shape();
+    DLC_TRY(TensorType tensor, input_type(name, type, &t));
+    b.elements.push_back(graph_.add_input(name, std::move(tensor)));
+  }
+  return add_bundle(std::move(b));
+}
+
+Result<> Importer::import_input(const onnx::ValueInfoProto& v) {
+  const Loc where{file_, 0, 0, v.name()};
+  const onnx::TypeProto* type = &v.type();
+  const auto given = options_.given.find(v.name());
+  if (type->has_optional_type()) {
+    if (given == options_.given.end())
+      return fail(where, fmt::format("whether the optional input '{}' is there must be known when compiling", v.name()),
+                  "give the model a tensor instead of an optional one");
+    if (!given->second.present) return define(v.name(), add_bundle({false, {}}), where);
+    type = &type->optional_type().elem_type();
+  }
+  if (type->has_sequence_type()) {
+    if (!type->sequence_type().elem_type().has_tensor_type())
+      return fail(where, fmt::format("input '{}' is no sequence of tensors", v.name()));
+    DLC_TRY(const ValueId elements, import_elements(v, type->sequence_type().elem_type()));
+    return define(v.name(), elements, where);
+  }
+  const bool known = given != options_.given.end() && given->second.tensors.size() == 1;
+  DLC_TRY(TensorType tensor, input_type(v.name(), *type, known ? given->second.tensors.data() : nullptr));
+  const ValueId input = graph_.add_input(v.name(), std::move(tensor));
+  if (options_.fold_given && given_tensor(input) != nullptr) DLC_CHECK(fix_input(input, where));
+  return define(v.name(), input, where);
 }
 
 Result<> Importer::import_inputs(const onnx::GraphProto& g) {
@@ -168,19 +246,30 @@ Result<> Importer::import_inputs(const onnx::GraphProto& g) {
   for (const auto& v : g.input()) {
     if (!seen.insert(v.name()).second)
       return fail({file_, 0, 0, v.name()}, fmt::format("input '{}' is declared twice", v.name()));
-    if (values_.contains(v.name())) continue;  // an initializer with a declaration: IR version 3 lists them as inputs
-    DLC_TRY(TensorType type, input_type(v));
-    values_[v.name()] = graph_.add_input(v.name(), std::move(type));
+    // An initializer with a declaration is none: IR version 3 lists them as inputs.
+    if (!scopes_.back().values.contains(v.name())) DLC_CHECK(import_input(v));
   }
   return check_dims(options_, dim_symbols_, file_);
 }
 
+Result<> Importer::define(const std::string& name, ValueId v, const Loc& where) {
+  if (!scopes_.back().values.emplace(name, v).second) return fail(where, fmt::format("value '{}' is made twice", name));
+  return {};
+}
+
 Result<ValueId> Importer::lookup(const std::string& name, const Loc& where) const {
-  const auto it = values_.find(name);
-  if (it == values_.end())
-    return fail(where, fmt::format("value '{}' is used before it is made", name),
-                "the model's nodes are not in order, or the model is damaged");
-  return it->second;
+  for (size_t i = scopes_.size(); i-- > 0;) {
+    if (const auto it = scopes_[i].values.find(name); it != scopes_[i].values.end()) return it->second;
+    if (scopes_[i].sealed) break;
+  }
+  return fail(where, fmt::format("value '{}' is used before it is made", name),
+              "the model's nodes are not in order, or the model is damaged");
+}
+
+template <class Nodes>
+Result<> Importer::import_nodes(const Nodes& nodes) {
+  for (int i = 0; i < nodes.size(); ++i) DLC_CHECK(import_node(nodes.Get(i), i));
+  return {};
 }
 
 Result<> Importer::import_node(const onnx::NodeProto& node, int index) {
@@ -197,41 +286,66 @@ Result<> Importer::import_node(const onnx::NodeProto& node, int index) {
     inputs.push_back(v);
   }
   const OpEntry* entry = find_op(node);
-  if (entry == nullptr) return fail(where, fmt::format("op {} is not supported", node.op_type()));
-  const NodeView view(*this, node, std::move(inputs), opset_of(node.domain()));
-  auto results =
-      entry->handler != nullptr ? entry->handler(view) : view.emit_all(std::string(entry->record), view.inputs());
+  const onnx::FunctionProto* function = entry == nullptr ? find_function(node) : nullptr;
+  Result<std::vector<ValueId>> results;
+  if (function != nullptr) {
+    results = call(*function, node, std::move(inputs), where);
+  } else if (entry == nullptr) {
+    return fail(where, fmt::format("op {} is not supported", node.op_type()));
+  } else {
+    for (size_t i = 0; i < inputs.size() && !entry->any_value; ++i)
+      if (bundle(inputs[i]) != nullptr)
+        return fail(where, fmt::format("{}: input {} is {}, a tensor is needed", node.op_type(), i,
+                                       bundle(inputs[i])->present ? "a sequence" : "an absent optional value"));
+    const NodeView view(*this, node, std::move(inputs), opset_of(node.domain()));
+    results =
+        entry->handler != nullptr ? entry->handler(view) : view.emit_all(std::string(entry->record), view.inputs());
+  }
   if (!results) return std::unexpected(std::move(results).error());
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
     if (static_cast<size_t>(i) >= results->size() || (*results)[static_cast<size_t>(i)] == kNoValue)
       return fail(where, fmt::format("{}: output {} ('{}') is not supported", node.op_type(), i, node.output(i)));
-    if (!values_.emplace(node.output(i), (*results)[static_cast<size_t>(i)]).second)
-      return fail(where, fmt::format("value '{}' is made twice", node.output(i)));
+    DLC_CHECK(define(node.output(i), (*results)[static_cast<size_t>(i)], where));
   }
   return {};
 }
 
+// A sequence gives one output for each of its elements, an absent optional value none.
 Result<> Importer::import_outputs(const onnx::GraphProto& g) {
   if (g.output_size() == 0) return fail({file_, 0, 0, {}}, "the model has no output");
   for (const auto& v : g.output()) {
     DLC_TRY(const ValueId id, lookup(v.name(), {file_, 0, 0, v.name()}));
-    graph_.outputs.push_back(id);
-    graph_.output_names.push_back(v.name());
+    const Bundle* b = bundle(id);
+    if (b == nullptr) {
+      graph_.outputs.push_back(id);
+      graph_.output_names.push_back(v.name());
+      continue;
+    }
+    for (size_t i = 0; i < b->elements.size(); ++i) {
+      graph_.outputs.push_back(b->elements[i]);
+      graph_.output_names.push_back(sequence_element(v.name(), i));
+    }
   }
   return {};
 }
 
 Result<> Importer::import(const onnx::ModelProto& model) {
-  if (model.functions_size() > 0)
-    return fail({file_, 0, 0, {}}, "models with functions are not supported", "inline them first");
   const auto& g = model.graph();
   if (!g.name().empty()) graph_.name = symbol_name(g.name());
-  DLC_CHECK(import_opsets(model));
-  DLC_CHECK(check_supported(g));
+  DLC_CHECK(import_opsets(model.opset_import()));
+  const bool standard = std::ranges::any_of(g.node(), [](const auto& n) { return is_default_domain(n.domain()); });
+  if (!opsets_.contains("") && standard)
+    return fail({file_, 0, 0, {}}, "the model imports no opset of the default domain",
+                "it may be damaged; export it again");
+  DLC_CHECK(import_functions(model));
+  Error unsupported;
+  check_supported(g.node(), unsupported);
+  for (const auto& f : model.functions()) check_supported(f.node(), unsupported);
+  if (!unsupported.empty()) return std::unexpected(std::move(unsupported));
   DLC_CHECK(import_initializers(g));
   DLC_CHECK(import_inputs(g));
-  for (int i = 0; i < g.node_size(); ++i) DLC_CHECK(import_node(g.node(i), i));
+  DLC_CHECK(import_nodes(g.node()));
   return import_outputs(g);
 }
 

@@ -8,6 +8,8 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +39,15 @@ class NodeView {
   const std::vector<ValueId>& inputs() const { return inputs_; }
   int output_count() const { return proto_.output_size(); }
   bool wants(int output) const { return output < proto_.output_size() && !proto_.output(output).empty(); }
-  const TensorType& type(size_t input) const;
+  const TensorType& type(size_t input) const;  // of a tensor
+
+  // Sequences and optional values exist only while a model is imported: a list of values, or nothing. The handlers of
+  // ops that take them say so in their table (OpEntry::any_value).
+  bool is_sequence(size_t input) const;
+  bool is_nothing(size_t input) const;  // an absent optional value
+  const std::vector<ValueId>& sequence(size_t input) const;
+  ValueId make_sequence(std::vector<ValueId> elements) const;
+  ValueId make_nothing() const;
   int64_t rank(size_t input) const { return static_cast<int64_t>(type(input).shape.size()); }
 
   bool has_attr(std::string_view name) const { return find(name) != nullptr; }
@@ -49,9 +59,18 @@ class NodeView {
   Result<std::vector<std::string>> attr_strings(std::string_view name,
                                                 std::optional<std::vector<std::string>> fallback) const;
   Result<Tensor> attr_tensor(std::string_view name) const;
+  Result<const onnx::GraphProto*> attr_graph(std::string_view name) const;
+
+  // Imports the nodes of a subgraph with these values for its inputs; returns its outputs.
+  Result<std::vector<ValueId>> inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments) const;
 
   // The elements of an integer input that must be known at import: a constant, or symbolic values by value inference.
   Result<std::vector<Expr>> known_ints(size_t input, std::string_view what) const;
+  Result<std::vector<Expr>> known_ints_of(ValueId v, std::string_view what) const;
+  // The same where the graph's structure does not depend on them: what is not known becomes a symbol that the run gives
+  // its value. Sizes are not negative, bounds may be.
+  Result<std::vector<Expr>> sizes(size_t input, std::string_view what) const;
+  Result<std::vector<Expr>> bounds(size_t input, std::string_view what) const;
   Result<Tensor> constant(size_t input, std::string_view what) const;
 
   // Adds a node and returns its first result / all results.
@@ -67,6 +86,7 @@ class NodeView {
 
  private:
   const onnx::AttributeProto* find(std::string_view name) const;
+  Result<std::vector<Expr>> run_time_ints(size_t input, std::string_view what, bool negative) const;
   Importer& importer_;
   const onnx::NodeProto& proto_;
   std::vector<ValueId> inputs_;
@@ -82,10 +102,20 @@ struct OpEntry {
   Handler handler = nullptr;
   std::string_view record = {};  // set instead of handler when operands and attributes are the record's own
   int max_opset = 0;             // 0: any
+  bool any_value = false;        // takes sequences and absent optional values, too
 };
+
+// Whether an op of the default domain means today what it meant before opset 7.
+bool unchanged_since_first(std::string_view op);
 
 // Every table of the import_*.cpp files.
 std::vector<std::span<const OpEntry>> op_tables();
+
+// A value of the model that is no tensor: a sequence of values, or an optional one that is absent.
+struct Bundle {
+  bool present = true;
+  std::vector<ValueId> elements;
+};
 
 class Importer {
  public:
@@ -97,30 +127,62 @@ class Importer {
   const MappedFile& model() const { return model_; }
 
   Graph& graph() { return graph_; }
-  ValueInference& values() { return known_; }  // of integer tensors: shapes, slice bounds
+  ValueInference& values() { return *known_; }  // of integer tensors: shapes, slice bounds
   const std::string& file() const { return file_; }
   const std::string& folder() const { return folder_; }
 
+  ValueId add_bundle(Bundle b);
+  const Bundle* bundle(ValueId v) const;  // null: v is a tensor, or absent
+  // A body of nodes that sees the values around it.
+  Result<std::vector<ValueId>> inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments, const Loc& where);
+  // Whether the inputs that `v` is computed from are all given.
+  bool can_fix(ValueId v) const;
+  // The tensor that `v` is for the inputs the model will be given; those it depends on become constants.
+  Result<Tensor> fixed_value(ValueId v, const Loc& where);
+
  private:
-  Result<> import_opsets(const onnx::ModelProto& model);
+  std::vector<ValueId> inputs_of(ValueId v, std::vector<bool>& needed) const;
+  const Tensor* given_tensor(ValueId input) const;
+  Result<> fix_input(ValueId input, const Loc& where);
+
+  // Names of values; a function's body does not see those around it.
+  struct Scope {
+    std::map<std::string, ValueId> values;
+    bool sealed = false;
+  };
+
+  Result<> import_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& sets);
+  Result<> import_functions(const onnx::ModelProto& model);
   Result<> import_initializers(const onnx::GraphProto& g);
   Result<> import_inputs(const onnx::GraphProto& g);
-  Result<> check_supported(const onnx::GraphProto& g) const;
+  Result<> import_input(const onnx::ValueInfoProto& v);
+  Result<ValueId> import_elements(const onnx::ValueInfoProto& v, const onnx::TypeProto& element);
+  template <class Nodes>
+  void check_supported(const Nodes& nodes, Error& all) const;
+  template <class Nodes>
+  Result<> import_nodes(const Nodes& nodes);
   Result<> import_node(const onnx::NodeProto& node, int index);
+  Result<std::vector<ValueId>> call(const onnx::FunctionProto& f, const onnx::NodeProto& node,
+                                    std::vector<ValueId> inputs, const Loc& where);
   Result<> import_outputs(const onnx::GraphProto& g);
   std::string symbol_of(const std::string& model_name);
-  Result<TensorType> input_type(const onnx::ValueInfoProto& v);
+  Result<TensorType> input_type(const std::string& name, const onnx::TypeProto& t, const Tensor* given);
+  Result<> define(const std::string& name, ValueId v, const Loc& where);
   Result<ValueId> lookup(const std::string& name, const Loc& where) const;
   const OpEntry* find_op(const onnx::NodeProto& node) const;
+  const onnx::FunctionProto* find_function(const onnx::NodeProto& node) const;
   int opset_of(const std::string& domain) const;
 
   Graph& graph_;
-  ValueInference known_;
+  std::optional<ValueInference> known_;  // made again when an input became a constant
   std::string file_, folder_;
   const OnnxOptions& options_;
   MappedFile model_;
   std::map<std::string, int> opsets_;
-  std::map<std::string, ValueId> values_;
+  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name
+  std::vector<Scope> scopes_;
+  int depth_ = 0;                                   // of bodies in bodies
+  std::vector<Bundle> bundles_;                     // by -2 - ValueId
   std::map<std::string, std::string> dim_symbols_;  // the model's name of a dim: its symbol
 };
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "dlc/base/checked.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/tensor_proto.h"
 
@@ -76,21 +77,101 @@ Result<Tensor> NodeView::attr_tensor(std::string_view name) const {
   return to_tensor(a->t(), importer_.folder(), loc(), &importer_.model());
 }
 
+Result<const onnx::GraphProto*> NodeView::attr_graph(std::string_view name) const {
+  const auto* a = find(name);
+  if (a == nullptr || a->type() != onnx::AttributeProto::GRAPH)
+    return error(fmt::format("attribute '{}' must be a graph", name));
+  return &a->g();
+}
+
+bool NodeView::is_sequence(size_t input) const {
+  const Bundle* b = has(input) ? importer_.bundle(inputs_[input]) : nullptr;
+  return b != nullptr && b->present;
+}
+
+bool NodeView::is_nothing(size_t input) const {
+  const Bundle* b = has(input) ? importer_.bundle(inputs_[input]) : nullptr;
+  return b != nullptr && !b->present;
+}
+
+const std::vector<ValueId>& NodeView::sequence(size_t input) const {
+  return importer_.bundle(inputs_[input])->elements;
+}
+
+ValueId NodeView::make_sequence(std::vector<ValueId> elements) const {
+  return importer_.add_bundle({true, std::move(elements)});
+}
+
+ValueId NodeView::make_nothing() const { return importer_.add_bundle({false, {}}); }
+
+Result<std::vector<ValueId>> NodeView::inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments) const {
+  return importer_.inlined(body, std::move(arguments), loc());
+}
+
 Result<std::vector<Expr>> NodeView::known_ints(size_t input, std::string_view what) const {
   if (!has(input)) return error(fmt::format("input {} ({}) is missing", input, what));
-  auto known = importer_.values().known(inputs_[input]);
-  if (!known)
-    return error(fmt::format("input {} ({}) must be known when compiling, but '{}' depends on the input data", input,
-                             what, graph().value(inputs_[input]).name),
+  return known_ints_of(inputs_[input], fmt::format("input {} ({})", input, what));
+}
+
+Result<std::vector<Expr>> NodeView::known_ints_of(ValueId v, std::string_view what) const {
+  if (auto known = importer_.values().known(v)) return *known;
+  auto fixed = importer_.fixed_value(v, loc());
+  if (!fixed)
+    return error(fmt::format("{} must be known when compiling, but {}", what, fixed.error().message()),
                  "make it a constant, or bind the symbolic dims it comes from with --dim NAME=VALUE");
-  return *known;
+  std::vector<Expr> values;
+  for (int64_t i = 0; i < fixed->elements(); ++i) values.emplace_back(fixed->get_int(i));
+  return values;
+}
+
+Result<std::vector<Expr>> NodeView::sizes(size_t input, std::string_view what) const {
+  return run_time_ints(input, what, false);
+}
+
+Result<std::vector<Expr>> NodeView::bounds(size_t input, std::string_view what) const {
+  return run_time_ints(input, what, true);
+}
+
+Result<std::vector<Expr>> NodeView::run_time_ints(size_t input, std::string_view what, bool negative) const {
+  if (!has(input)) return error(fmt::format("input {} ({}) is missing", input, what));
+  const ValueId v = inputs_[input];
+  auto elements = importer_.values().elements(v);
+  std::optional<int64_t> count = 1;
+  for (const Expr& d : type(input).shape)
+    count = count && d.constant() ? checked_mul(*count, *d.constant()) : std::nullopt;
+  const bool counted = count && *count <= ValueInference::kMaxElements && type(input).dtype.is_int();
+  if (importer_.values().known(v) || importer_.can_fix(v) || !counted) return known_ints(input, what);
+  elements.resize(static_cast<size_t>(*count));
+  constexpr int64_t kMost = int64_t{1} << 40;
+  std::vector<Expr> positive, below, values;
+  const auto symbol = [&](const std::string& part) {
+    std::string name = "v";
+    for (const char c : name_ + part) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+    std::string unique = name;
+    for (int i = 1; graph().symbols.contains(unique); ++i) unique = fmt::format("{}_{}", name, i);
+    graph().symbols[unique] = Range(0, kMost);
+    return Expr::symbol(unique);
+  };
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const auto known = elements[i];
+    const std::string part = fmt::format("_{}{}", what, i);
+    positive.push_back(known && known->constant() ? Expr(std::max<int64_t>(*known->constant(), 0)) : symbol(part));
+    if (known && known->constant())
+      below.emplace_back(std::max<int64_t>(-*known->constant(), 0));
+    else
+      below.push_back(negative ? symbol(part + "_neg") : Expr(0));
+    values.push_back(known && known->constant() ? *known : positive.back() - below.back());
+  }
+  DLC_CHECK(emit("bind_values", {v}, {{"positive", positive}, {"negative", below}}));
+  return values;
 }
 
 Result<Tensor> NodeView::constant(size_t input, std::string_view what) const {
   if (!has(input)) return error(fmt::format("input {} ({}) is missing", input, what));
-  const auto& c = graph().value(inputs_[input]).constant;
-  if (!c) return error(fmt::format("input {} ({}) must be a constant", input, what));
-  return *c;
+  auto fixed = importer_.fixed_value(inputs_[input], loc());
+  if (!fixed)
+    return error(fmt::format("input {} ({}) must be a constant, but {}", input, what, fixed.error().message()));
+  return fixed;
 }
 
 Result<std::vector<ValueId>> NodeView::emit_all(std::string op, std::vector<ValueId> inputs, Attrs attrs) const {

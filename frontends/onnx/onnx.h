@@ -1,8 +1,9 @@
 // The ONNX frontend: a model file to a dlc graph.
 //
-// Opsets 7 to 22 of the default domain, QDQ and QLinear forms, external data confined to the model's folder, symbolic
-// dims. Every unsupported node is reported at once, with its name. Each ONNX op is mapped to records in one table
-// (import_*.cpp); what an op means is never stated here.
+// Opsets 7 to 22 of the default domain (older ones for ops that did not change), QDQ and QLinear forms, functions, If,
+// Loop and Scan, sequences, external data confined to the model's folder, symbolic dims. Every unsupported node is
+// reported at once, with its name. Each ONNX op is mapped to records in one table (import_*.cpp); what an op means is
+// never stated here.
 #pragma once
 
 #include <map>
@@ -12,6 +13,7 @@
 #include "dlc/base/diag.h"
 #include "dlc/base/tensor.h"
 #include "dlc/graph/graph.h"
+#include "frontends/onnx/values.h"
 
 namespace dlc {
 
@@ -20,6 +22,14 @@ struct OnnxOptions {
   std::map<std::string, Interval, std::less<>> dims;
   // What an unbound symbolic dim may be.
   Interval default_range{1, int64_t{1} << 20};
+  // Inputs the model will be run with, as far as they are known. Sequences have the length they have here. A tensor
+  // that decides the structure of the graph (axes, the condition of an If, a trip count) becomes a constant, and is no
+  // input of the graph then; the others stay inputs.
+  std::map<std::string, OnnxValue, std::less<>> given;
+  // Every given tensor becomes a constant.
+  bool fold_given = false;
+  // Every extent above 1 of an input becomes a symbol, equal extents the same one.
+  bool symbolic_dims = false;
 };
 
 // Reads and imports. The path's folder is where external data must lie.

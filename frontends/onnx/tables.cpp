@@ -2,13 +2,60 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace dlc::onnx_frontend {
 
 std::vector<std::span<const OpEntry>> op_tables() {
   return {elementwise_ops(), contraction_ops(), pool_ops(),         resize_ops(),    movement_ops(), generate_ops(),
-          qlinear_ops(),     reduction_ops(),   quantization_ops(), recurrent_ops(), constant_ops()};
+          qlinear_ops(),     reduction_ops(),   quantization_ops(), recurrent_ops(), constant_ops(), control_ops(),
+          sequence_ops(),    einsum_ops(),      loss_ops(),         signal_ops()};
+}
+
+bool unchanged_since_first(std::string_view op) {
+  constexpr std::string_view kOps[] = {"Abs",
+                                       "Ceil",
+                                       "Concat",
+                                       "Elu",
+                                       "Exp",
+                                       "Floor",
+                                       "GlobalAveragePool",
+                                       "GlobalMaxPool",
+                                       "HardSigmoid",
+                                       "Identity",
+                                       "InstanceNormalization",
+                                       "LeakyRelu",
+                                       "Log",
+                                       "LRN",
+                                       "MatMul",
+                                       "Neg",
+                                       "Not",
+                                       "Reciprocal",
+                                       "ReduceL1",
+                                       "ReduceL2",
+                                       "ReduceLogSum",
+                                       "ReduceLogSumExp",
+                                       "ReduceMax",
+                                       "ReduceMean",
+                                       "ReduceMin",
+                                       "ReduceProd",
+                                       "ReduceSum",
+                                       "ReduceSumSquare",
+                                       "Relu",
+                                       "Selu",
+                                       "Shape",
+                                       "Sigmoid",
+                                       "Size",
+                                       "Softplus",
+                                       "Softsign",
+                                       "SpaceToDepth",
+                                       "Sqrt",
+                                       "Squeeze",
+                                       "Tanh",
+                                       "Transpose",
+                                       "Unsqueeze"};
+  return std::ranges::find(kOps, op) != std::end(kOps);
 }
 
 Result<int64_t> checked_axis(const NodeView& n, int64_t axis, int64_t rank) {
@@ -30,7 +77,7 @@ Result<Expr> known_scalar(const NodeView& n, size_t input, std::string_view what
     if (!(v == std::floor(v) && std::abs(v) < 1e15)) return n.error(fmt::format("input {} must be one integer", what));
     return Expr(static_cast<int64_t>(v));
   }
-  DLC_TRY(const auto known, n.known_ints(input, what));
+  DLC_TRY(const auto known, n.bounds(input, what));
   if (known.size() != 1) return n.error(fmt::format("input {} must be one integer", what));
   return known[0];
 }

@@ -152,12 +152,4 @@ Result<Tensor> to_tensor(const onnx::TensorProto& proto, const std::string& fold
 
 }  // namespace onnx_frontend
 
-Result<Tensor> read_tensor_pb(const std::string& path) {
-  DLC_TRY(const MappedFile f, map_file(path));
-  onnx::TensorProto proto;
-  if (f.bytes.size() > INT32_MAX || !proto.ParseFromArray(f.bytes.data(), static_cast<int>(f.bytes.size())))
-    return fail({path, 0, 0, {}}, "is not an ONNX tensor file");
-  return onnx_frontend::to_tensor(proto, {}, {path, 0, 0, {}});
-}
-
 }  // namespace dlc

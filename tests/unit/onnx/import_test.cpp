@@ -70,8 +70,8 @@ TEST_CASE("an op of another domain is named with it") {
   REQUIRE_ERROR(import(m), "com.example.Thing");
 }
 
-TEST_CASE("opsets outside 7 to 22 are refused") {
-  for (const int v : {6, 23, 1000}) {
+TEST_CASE("opsets that are not known are refused") {
+  for (const int v : {0, 23, 1000}) {
     auto m = relu_model();
     m.mutable_opset_import(0)->set_version(v);
     REQUIRE_ERROR(import(m), "opset " + std::to_string(v));

@@ -1,0 +1,183 @@
+// Bodies of nodes inside a model: subgraphs of control flow, functions. Both are imported where they are used, once for
+// each use. And values that the structure of the graph depends on.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontends/onnx/importer.h"
+
+namespace dlc::onnx_frontend {
+
+namespace {
+
+constexpr int kMaxDepth = 32;  // of bodies in bodies
+
+// Counts levels and drops the scope again, whatever happens.
+template <class Scopes>
+class Level {
+ public:
+  Level(Scopes& scopes, int& depth) : scopes_(scopes), depth_(depth), size_(scopes.size()) { ++depth_; }
+  ~Level() {
+    --depth_;
+    scopes_.resize(size_);
+  }
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+
+ private:
+  Scopes& scopes_;
+  int& depth_;
+  size_t size_;
+};
+
+}  // namespace
+
+ValueId Importer::add_bundle(Bundle b) {
+  bundles_.push_back(std::move(b));
+  return -1 - static_cast<ValueId>(bundles_.size());
+}
+
+const Bundle* Importer::bundle(ValueId v) const {
+  return v < kNoValue ? &bundles_[static_cast<size_t>(-2 - v)] : nullptr;
+}
+
+Result<std::vector<ValueId>> Importer::inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments,
+                                               const Loc& where) {
+  const Level level(scopes_, depth_);
+  if (depth_ > kMaxDepth) return fail(where, "bodies are nested too deeply");
+  if (static_cast<size_t>(body.input_size()) != arguments.size())
+    return fail(where, fmt::format("the body takes {} values, {} are given", body.input_size(), arguments.size()));
+  scopes_.emplace_back();
+  DLC_CHECK(import_initializers(body));
+  for (size_t i = 0; i < arguments.size(); ++i)
+    DLC_CHECK(define(body.input(static_cast<int>(i)).name(), arguments[i], where));
+  DLC_CHECK(import_nodes(body.node()));
+  std::vector<ValueId> results;
+  for (const auto& v : body.output()) {
+    DLC_TRY(const ValueId r, lookup(v.name(), where));
+    results.push_back(r);
+  }
+  return results;
+}
+
+// An attribute of a node in a function's body that names an attribute of the call gets its value, or is dropped.
+static onnx::NodeProto bound(const onnx::NodeProto& node, const onnx::NodeProto& call) {
+  onnx::NodeProto out = node;
+  out.clear_attribute();
+  for (const auto& a : node.attribute()) {
+    if (a.ref_attr_name().empty()) {
+      auto* copy = out.add_attribute();
+      *copy = a;
+      if (a.has_g())
+        for (auto& inner : *copy->mutable_g()->mutable_node()) inner = bound(inner, call);
+      continue;
+    }
+    const auto given = std::ranges::find(call.attribute(), a.ref_attr_name(), &onnx::AttributeProto::name);
+    if (given == call.attribute().end()) continue;
+    auto* copy = out.add_attribute();
+    *copy = *given;
+    copy->set_name(a.name());
+  }
+  return out;
+}
+
+Result<std::vector<ValueId>> Importer::call(const onnx::FunctionProto& f, const onnx::NodeProto& node,
+                                            std::vector<ValueId> inputs, const Loc& where) {
+  const Level level(scopes_, depth_);
+  if (depth_ > kMaxDepth) return fail(where, "functions call each other too deeply");
+  if (inputs.size() > static_cast<size_t>(f.input_size()))
+    return fail(where,
+                fmt::format("function '{}' takes {} values, {} are given", f.name(), f.input_size(), inputs.size()));
+  const auto outer = opsets_;
+  scopes_.push_back({{}, true});
+  for (int i = 0; i < f.input_size(); ++i)
+    DLC_CHECK(
+        define(f.input(i), static_cast<size_t>(i) < inputs.size() ? inputs[static_cast<size_t>(i)] : kNoValue, where));
+  DLC_CHECK(import_opsets(f.opset_import()));
+  for (int i = 0; i < f.node_size(); ++i) DLC_CHECK(import_node(bound(f.node(i), node), i));
+  std::vector<ValueId> results;
+  for (const auto& name : f.output()) {
+    DLC_TRY(const ValueId r, lookup(name, where));
+    results.push_back(r);
+  }
+  opsets_ = outer;
+  return results;
+}
+
+// The inputs that `v` is computed from; `needed` marks every value on the way.
+std::vector<ValueId> Importer::inputs_of(ValueId v, std::vector<bool>& needed) const {
+  needed.assign(graph_.value_count(), false);
+  std::vector<ValueId> stack{v};
+  std::vector<ValueId> inputs;
+  while (!stack.empty()) {
+    const ValueId top = stack.back();
+    stack.pop_back();
+    if (top == kNoValue || needed[static_cast<size_t>(top)]) continue;
+    needed[static_cast<size_t>(top)] = true;
+    const Value& value = graph_.value(top);
+    if (value.constant) continue;
+    if (value.producer == kNoNode) {
+      inputs.push_back(top);
+      continue;
+    }
+    for (const ValueId in : graph_.node(value.producer).inputs) stack.push_back(in);
+  }
+  return inputs;
+}
+
+const Tensor* Importer::given_tensor(ValueId input) const {
+  const auto it = options_.given.find(graph_.value(input).name);
+  return it == options_.given.end() || it->second.sequence || it->second.tensors.size() != 1
+             ? nullptr
+             : it->second.tensors.data();
+}
+
+bool Importer::can_fix(ValueId v) const {
+  std::vector<bool> needed;
+  const auto inputs = inputs_of(v, needed);
+  return std::ranges::all_of(inputs, [&](ValueId in) { return given_tensor(in) != nullptr; });
+}
+
+Result<> Importer::fix_input(ValueId input, const Loc& where) {
+  const Tensor& t = *given_tensor(input);
+  Value& value = graph_.value(input);
+  if (type_of(t) != value.type)
+    return fail(where, fmt::format("input '{}' is {}, the model takes {}", value.name, to_string(t.dtype(), t.shape()),
+                                   to_string(value.type)));
+  value.constant = t;
+  std::erase(graph_.inputs, input);
+  return {};
+}
+
+Result<Tensor> Importer::fixed_value(ValueId v, const Loc& where) {
+  if (graph_.value(v).constant) return *graph_.value(v).constant;
+  std::vector<bool> needed;
+  const auto inputs = inputs_of(v, needed);
+  for (const ValueId in : inputs)
+    if (given_tensor(in) == nullptr)
+      return fail(where, fmt::format("depends on the input '{}'", graph_.value(in).name));
+  for (const ValueId in : inputs) DLC_CHECK(fix_input(in, where));
+  known_.emplace(graph_);
+  if (graph_.value(v).constant) return *graph_.value(v).constant;
+  Graph part;
+  part.symbols = graph_.symbols;
+  std::map<ValueId, ValueId> to{{kNoValue, kNoValue}};
+  for (const NodeId n : graph_.order()) {
+    const Node& node = graph_.node(n);
+    const bool used = std::ranges::any_of(node.outputs, [&](ValueId o) { return needed[static_cast<size_t>(o)]; });
+    if (!used) continue;
+    std::vector<ValueId> in;
+    for (const ValueId i : node.inputs) {
+      if (!to.contains(i)) to[i] = part.add_constant(graph_.value(i).name, *graph_.value(i).constant);
+      in.push_back(to.at(i));
+    }
+    DLC_TRY(const NodeId made, part.add_node(node.op, std::move(in), node.attrs, node.locations));
+    for (size_t i = 0; i < node.outputs.size(); ++i) to[node.outputs[i]] = part.node(made).outputs[i];
+  }
+  part.outputs = {to.at(v)};
+  part.output_names = {"value"};
+  DLC_TRY(auto values, run_graph(part, {}));
+  return values[0];
+}
+
+}  // namespace dlc::onnx_frontend
