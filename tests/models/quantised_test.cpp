@@ -105,6 +105,25 @@ struct RealModel {
   int64_t layers;  // quantised layers it has at least
 };
 
+// Sample i of x, divided by `scale`, as the model takes it.
+Tensor sample(const Graph& g, const Tensor& x, int64_t i, float scale) {
+  std::vector<int64_t> shape;
+  for (const Expr& d : g.value(g.inputs[0]).type.shape) shape.push_back(d.constant().value_or(1));
+  REQUIRE_OK(Tensor one, Tensor::make(kF32, shape));
+  for (int64_t k = 0; k < one.elements(); ++k)
+    one.set_double(k, static_cast<float>(x.get_double(i * one.elements() + k)) / scale);
+  return one;
+}
+
+// Of the first output, and row i of what is expected.
+double largest_difference(const Graph& g, const std::vector<Tensor>& inputs, const Tensor& expected, int64_t i) {
+  REQUIRE_OK(const auto y, run_graph(g, inputs));
+  double largest = 0;
+  for (int64_t k = 0; k < y[0].elements(); ++k)
+    largest = std::max(largest, std::abs(y[0].get_double(k) - expected.get_double(i * y[0].elements() + k)));
+  return largest;
+}
+
 }  // namespace
 
 TEST_CASE("fashion-mnist float follows onnxruntime") {
@@ -149,20 +168,34 @@ TEST_CASE("MLPerf Tiny: onnxruntime's results, and committed integers on every l
     REQUIRE_OK(const Graph g, import_onnx(path));
     const int64_t samples = std::min<int64_t>(x.shape()[0], 3);
     for (int64_t i = 0; i < samples; ++i) {
-      // One sample of the file, as the model takes it.
-      std::vector<int64_t> shape;
-      for (const Expr& d : g.value(g.inputs[0]).type.shape) shape.push_back(d.constant().value_or(1));
-      REQUIRE_OK(Tensor one, Tensor::make(kF32, shape));
-      const double scale = std::string_view(m.vectors) == "vww" ? 255.0 : 1.0;
-      for (int64_t k = 0; k < one.elements(); ++k)
-        one.set_double(k, static_cast<float>(x.get_double(i * one.elements() + k)) / static_cast<float>(scale));
-      const std::vector<Tensor> inputs{one};
-      REQUIRE_OK(auto y, run_graph(g, inputs));
-      double step = 0;
-      for (int64_t k = 0; k < y[0].elements(); ++k)
-        step = std::max(step, std::abs(y[0].get_double(k) - expected.get_double(i * y[0].elements() + k)));
-      CHECK(step == 0);
+      const std::vector<Tensor> inputs{sample(g, x, i, std::string_view(m.vectors) == "vww" ? 255.0F : 1.0F)};
+      CHECK(largest_difference(g, inputs, expected, i) == 0);
       if (i == 0) check_committed(path, inputs, m.layers);
+    }
+  }
+}
+
+TEST_CASE("quantised networks that other tools made are onnxruntime's result exactly, optimised or not") {
+  const fs::path real = fs::path(kSource) / "../shared/models/real";
+  if (!fs::exists(real)) {
+    WARN("skipped: " << real.string() << " is not there");
+    return;
+  }
+  const RealModel models[] = {{"micro_kws/micro_kws_m_static_qoperator.onnx", "micro_kws", "y_qoperator", 0},
+                              {"micro_kws/micro_kws_m_static_qdq.onnx", "micro_kws", "y_qdq", 0},
+                              {"mlperf_onnx/sww_qdq.onnx", "sww", "y_qdq", 0},
+                              {"mlperf_onnx/micro_speech_qdq.onnx", "micro_speech", "y_qdq", 0}};
+  for (const auto& m : models) {
+    INFO(m.file);
+    REQUIRE_OK(auto vectors, read_npz((real / "vectors" / (std::string(m.vectors) + ".npz")).string()));
+    const Tensor x = find(vectors, "x");
+    REQUIRE_OK(Graph g, import_onnx((real / m.file).string()));
+    for (const bool optimised : {false, true}) {
+      if (optimised) {
+        REQUIRE_OK(auto timings, run_passes(g, default_graph_pipeline()));
+      }
+      for (int64_t i = 0; i < 4; ++i)
+        CHECK(largest_difference(g, {sample(g, x, i, 1.0F)}, find(vectors, m.outputs), i) == 0);
     }
   }
 }

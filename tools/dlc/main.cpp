@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "tools/dlc/cli.h"
+#include "tools/dlc/conform.h"
 
 namespace {
 
@@ -52,8 +53,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", DLC_VERSION);
   app.require_subcommand(1);
   app.footer("Without a command: compile.  dlc --hw=native model.onnx -o model.dlca\ndocs/cli.md has every option.");
-  for (const auto add : {cli::add_compile, cli::add_run, cli::add_bench, cli::add_compare, cli::add_explain,
-                         cli::add_cosim, cli::add_hw, cli::add_targets, cli::add_plugins, cli::add_opt})
+  for (const auto add :
+       {cli::add_compile, cli::add_run, cli::add_bench, cli::add_compare, cli::add_explain, cli::add_cosim, cli::add_hw,
+        cli::add_targets, cli::add_plugins, cli::add_opt, cli::add_conform})
     add(app, cx);
   std::vector<std::string> commands;
   for (const CLI::App* sub : app.get_subcommands({})) commands.push_back(sub->get_name());
