@@ -51,6 +51,7 @@ class Compiler {
       layer.tile = mapping->tile();
       out_.layers.push_back(std::move(layer));
     }
+    DLC_CHECK(check_entry(p_, {}));  // its sizes are numbers
     out_.program = std::move(emitter.program);
     out_.tiles = std::move(emitter.tiles);
     out_.weights = std::move(emitter.weights);

@@ -51,6 +51,7 @@ class Lowering {
     if (group.is_extern)
       return fail({{}, 0, 0, group.kernel.locations.empty() ? group.kernel.name : group.kernel.locations.front()},
                   fmt::format("{} has no kernel: it runs only through the interpreter", g_.node(group.nodes[0]).op));
+    DLC_CHECK(guards(group));
     if (group.is_view && !wanted_.contains(group.outputs[0])) {
       const int base = use(group.inputs[0]);
       const bool is_constant = p_.buffers[static_cast<size_t>(base)].kind == BufferKind::constant;
@@ -68,6 +69,16 @@ class Lowering {
       c.buffers.push_back(add(v, wanted_.contains(v) ? BufferKind::output : BufferKind::temp));
     p_.kernels.push_back(std::move(k));
     p_.calls.push_back(std::move(c));
+    return {};
+  }
+
+  // Each with the node that assumes it. A view makes no call, and assumes as much.
+  Result<> guards(const FusionGroup& group) {
+    if (group.kernel.assumptions.empty()) return {};
+    for (const NodeId n : group.nodes) {
+      DLC_TRY(const Kernel k, g_.kernel(n));
+      add_guards(p_.guards, g_.symbols, k.assumptions, g_.node(n).locations);
+    }
     return {};
   }
 

@@ -52,7 +52,8 @@ class Parser {
       return {};
     }
     if (in_.accept("call")) return call();
-    return in_.unexpected("input, output, const, temp, arena, call or '}'");
+    if (in_.accept("guard")) return guard();
+    return in_.unexpected("input, output, const, temp, arena, call, guard or '}'");
   }
 
   // To the end of the line.
@@ -114,13 +115,37 @@ class Parser {
       } while (in_.accept(','));
       DLC_CHECK(in_.expect(')'));
     }
-    if (in_.accept("loc")) {
-      do {
-        DLC_TRY(std::string s, in_.string());
-        c.locations.push_back(std::move(s));
-      } while (in_.accept(','));
-    }
+    DLC_TRY(c.locations, locations());
     p_.calls.push_back(std::move(c));
+    return {};
+  }
+
+  Result<std::vector<std::string>> locations() {
+    std::vector<std::string> all;
+    if (!in_.accept("loc")) return all;
+    do {
+      DLC_TRY(std::string s, in_.string());
+      all.push_back(std::move(s));
+    } while (in_.accept(','));
+    return all;
+  }
+
+  // EXPR == EXPR, EXPR >= EXPR, EXPR <= EXPR; then `, loc` and nodes
+  Result<> guard() {
+    Guard g;
+    const Loc where = in_.loc();
+    DLC_TRY(const Expr left, parse_expr(in_.until("=<>"), where));
+    const char relation = in_.peek();
+    if ((!in_.accept('=') && !in_.accept('<') && !in_.accept('>')) || !in_.accept('='))
+      return in_.unexpected("==, <= or >=");
+    g.is_equality = relation == '=';
+    const Loc behind = in_.loc();
+    DLC_TRY(const Expr right, parse_expr(in_.until(","), behind));
+    g.excess = relation == '<' ? right - left : left - right;
+    if (in_.accept(',')) {
+      DLC_TRY(g.locations, locations());
+    }
+    p_.guards.push_back(std::move(g));
     return {};
   }
 

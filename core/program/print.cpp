@@ -23,6 +23,12 @@ std::string_view kind_text(BufferKind k) {
   return "?";
 }
 
+std::string locations_text(const std::vector<std::string>& locations) {
+  std::string s;
+  for (const std::string& l : locations) s += (s.empty() ? " loc " : ", ") + detail::quoted(l);
+  return s;
+}
+
 }  // namespace
 
 std::string print(const Program& p) {
@@ -34,6 +40,8 @@ std::string print(const Program& p) {
   }
   if (!p.symbols.empty()) s += ")";
   s += " {\n";
+  for (const Guard& g : p.guards)
+    s += "  guard " + to_string(g) + (g.locations.empty() ? "" : ",") + locations_text(g.locations) + "\n";
   for (const auto& b : p.buffers) {
     s += fmt::format("  {} {}", kind_text(b.kind), name_text(b.name));
     if (!b.external_name.empty()) s += " " + detail::quoted(b.external_name);
@@ -53,8 +61,7 @@ std::string print(const Program& p) {
     for (size_t i = 0; i < c.buffers.size(); ++i)
       s += (i ? ", " : "") + name_text(p.buffers[static_cast<size_t>(c.buffers[i])].name);
     s += ")";
-    for (size_t i = 0; i < c.locations.size(); ++i) s += (i ? ", " : "  loc ") + detail::quoted(c.locations[i]);
-    s += "\n";
+    s += (c.locations.empty() ? "" : " ") + locations_text(c.locations) + "\n";
   }
   s += "}\n";
   for (const auto& k : p.kernels) s += print(k);

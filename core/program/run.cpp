@@ -7,16 +7,6 @@ namespace dlc {
 
 namespace {
 
-// Binds the symbols of one dim from its value: the dim itself, or an affine form of one symbol.
-Result<> bind_dim(const Expr& dim, int64_t value, Bindings& symbols, const std::string& input) {
-  if (const auto known = evaluate(dim, symbols)) {
-    if (*known != value) return fail({}, fmt::format("input {} has a dim of {}, {} is expected", input, value, *known));
-    return {};
-  }
-  if (const auto s = dim.as_symbol()) symbols[std::string(*s)] = value;
-  return {};
-}
-
 Result<int64_t> bytes_of(const TensorType& type, const Bindings& symbols, std::vector<int64_t>& shape) {
   shape.clear();
   for (const Expr& d : type.shape) {
@@ -32,26 +22,7 @@ Result<int64_t> bytes_of(const TensorType& type, const Bindings& symbols, std::v
 
 Result<std::vector<Tensor>> run_program(const Program& p, std::span<const Tensor> inputs,
                                         const InterpOptions& options) {
-  Bindings symbols;
-  size_t given = 0;
-  for (const auto& b : p.buffers) {
-    if (b.kind != BufferKind::input) continue;
-    if (given >= inputs.size()) return fail({}, fmt::format("input {} is missing", b.external_name));
-    const Tensor& t = inputs[given++];
-    if (t.dtype() != b.type.dtype || t.shape().size() != b.type.shape.size())
-      return fail({}, fmt::format("input {} is {}, {} is expected", b.external_name, to_string(t.dtype(), t.shape()),
-                                  to_string(b.type)));
-    for (size_t d = 0; d < t.shape().size(); ++d)
-      DLC_CHECK(bind_dim(b.type.shape[d], t.shape()[d], symbols, b.external_name));
-  }
-  if (given != inputs.size())
-    return fail({}, fmt::format("{} inputs are given, the program has {}", inputs.size(), given));
-  for (const auto& [name, value] : symbols)
-    if (const auto r = p.symbols.find(name);
-        r != p.symbols.end() && (value < r->second.bounds.lo || value > r->second.bounds.hi))
-      return fail({}, fmt::format("{} = {} is outside its range {}..{}", name, value, r->second.bounds.lo,
-                                  r->second.bounds.hi));
-
+  DLC_TRY(const Bindings symbols, bind_symbols(p, inputs));
   const auto arena_bytes = evaluate(p.arena_bytes, symbols);
   if (!arena_bytes) return fail({}, "the arena's size is not known");
   DLC_TRY(Tensor arena, Tensor::make(kU8, {*arena_bytes}));

@@ -52,6 +52,10 @@ Result<> verify(const Program& p) {
       return fail(
           {}, fmt::format("program @{}: buffer {} lies in a buffer that is not declared before it", p.name, b.name));
   }
+  for (const Guard& g : p.guards)
+    for (const std::string& s : g.excess.symbols())
+      if (!p.symbols.contains(s))
+        return fail({}, fmt::format("program @{}: guard {}: {} is no symbol of the program", p.name, to_string(g), s));
   names.clear();
   for (const auto& k : p.kernels) {
     if (!names.insert(k.name).second)
@@ -72,6 +76,10 @@ Result<> verify(const Program& p) {
   for (const auto& c : p.calls) {
     DLC_CHECK(verify_call(p, c, written));
     const Kernel& k = p.kernels[static_cast<size_t>(c.kernel)];
+    for (const Expr& e : k.assumptions)
+      if (!implies_nonnegative(p.guards, p.symbols, e))
+        return bad(p, c,
+                   fmt::format("call @{} assumes {}, which no guard checks", k.name, to_string(Guard{e, false, {}})));
     size_t i = 0;
     for (const auto& t : k.tensors) {
       if (t.role == Role::temp || t.view) continue;

@@ -1,6 +1,6 @@
 // Ahead of time: a program as an object file, an archive or a shared library with a C header.
 //
-//   uint64_t mlp_workspace_bytes(const int64_t* dims);
+//   int64_t  mlp_workspace_bytes(const int64_t* dims);
 //   int32_t  mlp_run(const void* const* inputs, void* const* outputs, void* workspace, const int64_t* dims,
 //                    const void* weights);
 //   int32_t  mlp_run_parallel(..., dlc_parallel_for parallel_for, void* pool);

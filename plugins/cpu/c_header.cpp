@@ -8,7 +8,7 @@ namespace dlc::cpu {
 
 namespace {
 
-// {0} prefix, {1} PREFIX, {2} tensors, {3} dims, {4} weights, {5} macros of the weights
+// {0} prefix, {1} PREFIX, {2} tensors, {3} dims and what they must be, {4} weights, {5} macros of the weights
 constexpr const char* kText = R"(/* A model, compiled by dlc. Tensors are dense and row-major:
 {2} */
 #ifndef {1}_H
@@ -28,13 +28,14 @@ typedef void (*dlc_parallel_for)(void* pool, int64_t count, void (*body)(void* c
                                  void* context);
 #endif
 {5}
-/* Bytes of working memory, which must be aligned to 64.
+/* Bytes of working memory, which must be aligned to 64; -2 where the model was not compiled for these dims.
  * dims: {3}. */
-uint64_t {0}_workspace_bytes(const int64_t* dims);
+int64_t {0}_workspace_bytes(const int64_t* dims);
 
 /* weights: {4}
  * Returns 0, or the number of the call (from 1) that met a value that is not defined (an index out of bounds, a division
- * by zero), or -1 when the weights are not this model's. May be called from several threads with a workspace each. */
+ * by zero), or -1 when the weights are not this model's, or -2 when it was not compiled for these dims. May be called
+ * from several threads with a workspace each. */
 int32_t {0}_run(const void* const* inputs, void* const* outputs, void* workspace, const int64_t* dims,
     const void* weights);
 
@@ -54,6 +55,9 @@ int32_t {0}_run_parallel(const void* const* inputs, void* const* outputs, void* 
 std::string c_header(const Program& p, const std::string& prefix, const std::string& file, size_t weights_bytes) {
   std::string dims, tensors;
   for (const auto& [symbol, r] : p.symbols) dims += fmt::format(" {}", symbol);
+  const std::vector<Guard> conditions = entry_conditions(p);
+  for (size_t i = 0; i < conditions.size(); ++i)
+    dims += fmt::format("{}{}", i == 0 ? ".\n * Compiled for " : ", ", to_string(conditions[i]));
   int input = 0, output = 0;
   for (const ProgramBuffer& b : p.buffers) {
     if (b.kind == BufferKind::input)

@@ -94,6 +94,7 @@ class Driver {
     {
       auto* f = function(i64_, {pointer_}, in_.name + "_workspace_bytes");
       Writer w(f, p_.symbols, f->getArg(0));
+      check_dims(w, f);
       w.b().CreateRet(w.value(workspace_bytes(p_)));
     }
     write_part();
@@ -175,6 +176,7 @@ class Driver {
 
   void write_run(llvm::Function* f) {
     Writer w(f, p_.symbols, f->getArg(3));
+    check_dims(w, f);
     weights_ = f->getArg(4);
     if (in_.weights_inside) {
       const llvm::StringRef raw(reinterpret_cast<const char*>(in_.weights.data()), in_.weights.size());
@@ -187,6 +189,23 @@ class Driver {
     }
     places(w, f);
     calls(w, f);
+  }
+
+  // Returns -2 unless the program is right for these dims. One after the other: a guard may divide by a symbol whose
+  // range says that it is not zero.
+  void check_dims(Writer& w, llvm::Function* f) {
+    const std::vector<Guard> conditions = entry_conditions(p_);
+    if (conditions.empty()) return;
+    auto& b = w.b();
+    auto* refused = llvm::BasicBlock::Create(b.getContext(), "refused", f);
+    llvm::IRBuilder<>(refused).CreateRet(llvm::ConstantInt::getSigned(f->getReturnType(), -2));
+    for (const Guard& g : conditions) {
+      auto* fine = llvm::BasicBlock::Create(b.getContext(), "fine", f);
+      llvm::Value* excess = w.value(g.excess);
+      llvm::Value* zero = b.getInt64(0);
+      b.CreateCondBr(g.is_equality ? b.CreateICmpEQ(excess, zero) : b.CreateICmpSGE(excess, zero), fine, refused);
+      b.SetInsertPoint(fine);
+    }
   }
 
   // Returns -1 unless the weights are those of this model.

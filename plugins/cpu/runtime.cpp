@@ -63,7 +63,7 @@ class CpuExecutable : public Executable {
   }
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override {
-    DLC_TRY(Bindings symbols, bind(inputs));
+    DLC_TRY(Bindings symbols, bind_symbols(program_, inputs));
     if (!bound_ || *bound_ != symbols) {
       bound_.reset();
       DLC_TRY(placement_, Placement::make(program_, code_.kernels(), constants_, symbols));
@@ -163,32 +163,6 @@ class CpuExecutable : public Executable {
     }
     program_.weights.clear();
     return {};
-  }
-
-  Result<Bindings> bind(std::span<const Tensor> inputs) const {
-    Bindings symbols;
-    size_t next = 0;
-    for (const ProgramBuffer& b : program_.buffers) {
-      if (b.kind != BufferKind::input) continue;
-      if (next >= inputs.size()) return fail({}, fmt::format("input {} is missing", b.external_name));
-      const Tensor& t = inputs[next++];
-      const auto wrong = [&] {
-        return fail({}, fmt::format("input {} is {}, the program takes {}", b.external_name,
-                                    to_string(t.dtype(), t.shape()), to_string(b.type)));
-      };
-      if (t.dtype() != b.type.dtype || t.shape().size() != b.type.shape.size()) return wrong();
-      for (size_t d = 0; d < t.shape().size(); ++d) {
-        const Expr& dim = b.type.shape[d];
-        if (const auto s = dim.as_symbol()) symbols.try_emplace(std::string(*s), t.shape()[d]);
-        if (const auto v = evaluate(dim, symbols); v && *v != t.shape()[d]) return wrong();
-      }
-    }
-    if (next != inputs.size()) return fail({}, fmt::format("{} inputs are given, {} are wanted", inputs.size(), next));
-    for (const auto& [name, r] : program_.symbols)
-      if (const auto v = symbols.find(name); v != symbols.end() && (v->second < r.bounds.lo || v->second > r.bounds.hi))
-        return fail({},
-                    fmt::format("dim {} is {}, the program takes {} to {}", name, v->second, r.bounds.lo, r.bounds.hi));
-    return symbols;
   }
 
   Program program_;

@@ -1,6 +1,8 @@
 // Bad artifacts, inputs, outputs and command lines.
 #include "tests/error/run.h"
 
+#include <dlfcn.h>
+
 #include "dlc/io/artifact.h"
 #include "dlc/io/numpy.h"
 
@@ -151,6 +153,50 @@ TEST_CASE("dims that are no sizes are a wrong command line", "[error]") {
   must_be_usage(f, "bench m.onnx --dim N=x", {"'x' is not a size"});
   must_be_usage(f, "run m.onnx --dim N=1 --dim N=2", {"--dim N=2: the dim is given twice"});
   must_be_usage(f, "explain m.onnx --dim N=-1", {"'-1' is not a size"});
+}
+
+TEST_CASE("sizes that a compilation does not support are refused, on every way to run it", "[error]") {
+  const Folder f("guard");
+  f.write("m.dlcg", R"(dlc.graph 1
+graph @g (N in 0..64) {
+  in    %x: f32[N]
+  %0: f32[4] = expand(%x) {shape = [4]} loc "wide"
+  %1: f32[4] = exp(%0)
+  out   %1 "y"
+})");
+  must_succeed(f, "m.dlcg -o m.dlca");
+  write_input(f / "x.npz", "x", kF32, {4});
+  must_succeed(f, "run m.dlca --input x.npz");
+  write_input(f / "x.npz", "x", kF32, {1});
+  const std::vector<std::string> message = {"N = 1 is not supported by this compilation: it assumes N == 4 (node wide)",
+                                            "--dim N=1"};
+  must_fail(f, "run m.dlca --input x.npz --output y.npz", message);
+  must_fail(f, "run m.dlca --device interp: --input x.npz --output y.npz", message);
+
+  must_succeed(f, "m.dlcg -o m.so");
+  CHECK_THAT(read_file(f / "m.h"), Catch::Matchers::Contains("Compiled for N >= 0, N <= 64, N == 4."));
+  void* library = dlopen((f / "m.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  const auto workspace_bytes = reinterpret_cast<int64_t (*)(const int64_t*)>(dlsym(library, "m_workspace_bytes"));
+  using Run = int32_t(const void* const*, void* const*, void*, const int64_t*, const void*);
+  const auto run = reinterpret_cast<Run*>(dlsym(library, "m_run"));
+  REQUIRE((workspace_bytes != nullptr && run != nullptr));
+  const float x[4] = {0, 0, 0, 0};
+  float y[4] = {7, 7, 7, 7};
+  const void* in[] = {x};
+  void* out[] = {y};
+  alignas(64) std::byte workspace[4096];
+  for (const int64_t n : {-1, 0, 1, 3, 65}) {
+    CHECK(workspace_bytes(&n) == -2);
+    CHECK(run(in, out, workspace, &n, nullptr) == -2);
+  }
+  CHECK(y[0] == 7);
+  const int64_t four = 4;
+  CHECK(workspace_bytes(&four) >= 0);
+  REQUIRE(workspace_bytes(&four) <= static_cast<int64_t>(sizeof(workspace)));
+  CHECK(run(in, out, workspace, &four, nullptr) == 0);
+  CHECK(y[3] == 1);
+  dlclose(library);
 }
 
 TEST_CASE("devices that are not there", "[error]") {

@@ -17,6 +17,8 @@
 //
 //     temp   t1: f32[N,64] in t0 at 256 * N
 //     temp   t2: f32[N,128] over t0
+//
+// What the kernels assume of the symbols beyond their ranges is a guard (dlc/program/guard.h), checked by every entry.
 #pragma once
 
 #include <optional>
@@ -30,6 +32,7 @@
 #include "dlc/graph/graph.h"
 #include "dlc/kernel/kernel.h"
 #include "dlc/passes/fuse.h"
+#include "dlc/program/guard.h"
 
 namespace dlc {
 
@@ -59,6 +62,7 @@ struct Call {
 struct Program {
   std::string name = "main";
   Ranges symbols;
+  std::vector<Guard> guards;
   std::vector<ProgramBuffer> buffers;
   std::vector<Kernel> kernels;
   std::vector<Call> calls;
@@ -84,6 +88,13 @@ void share_kernels(Program& p);
 Result<> plan_memory(Program& p, int64_t align = 64);
 // Independent check of the plan: no two live buffers overlap unless one aliases the other.
 Result<> check_memory_plan(const Program& p);
+
+// What must hold of the symbols of a run, each relying on those before it: their ranges, then the guards.
+std::vector<Guard> entry_conditions(const Program& p);
+// Whether the program is right for these values.
+Result<> check_entry(const Program& p, const Bindings& symbols);
+// The entry of every run: checks the inputs against the program's and takes the symbols' values from them.
+Result<Bindings> bind_symbols(const Program& p, std::span<const Tensor> inputs);
 
 // Runs the program through the kernel interpreter: the oracle of every backend that compiles programs.
 Result<std::vector<Tensor>> run_program(const Program& p, std::span<const Tensor> inputs,
