@@ -137,7 +137,7 @@ class Parser {
     DLC_TRY(const Expr left, parse_expr(in_.until("=<>"), where));
     const char relation = in_.peek();
     if ((!in_.accept('=') && !in_.accept('<') && !in_.accept('>')) || !in_.accept('='))
-      return in_.unexpected("==, <= or >=");
+      return fail(where, "a guard compares two expressions", "guard N == 4, guard N <= 8 or guard N >= 2");
     g.is_equality = relation == '=';
     const Loc behind = in_.loc();
     DLC_TRY(const Expr right, parse_expr(in_.until(","), behind));
