@@ -26,7 +26,7 @@ Error refused(const Guard& g, const Bindings& symbols) {
   const std::string node = g.locations.empty() ? "" : fmt::format(" (node {})", g.locations.front());
   if (values.empty()) return Error({}, fmt::format("no run is possible: the program assumes {}{}", to_string(g), node));
   return Error({}, fmt::format("{} is not supported by this compilation: it assumes {}{}", values, to_string(g), node),
-               "compile the model for these sizes, an ONNX model with" + dims);
+               "compile the model for these sizes:" + dims);
 }
 
 }  // namespace
