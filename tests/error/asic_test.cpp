@@ -87,7 +87,8 @@ TEST_CASE("a convolution that does not fit the accelerator", "[error]") {
   // The description may say that the host does it.
   machine_with_rule(f, "{op: int_conv, place: host, why: small weights}");
   must_succeed(f, "--hw=my.yaml,W_W=4 m.onnx -o m.dlca");
-  CHECK(dlc::test::dlc(f, "explain --hw=my.yaml,W_W=4 m.onnx").out.find("small weights (my.yaml:") != std::string::npos);
+  CHECK(dlc::test::dlc(f, "explain --hw=my.yaml,W_W=4 m.onnx").out.find("small weights (my.yaml:") !=
+        std::string::npos);
 }
 
 TEST_CASE("a pool that does not fit the accelerator by its size", "[error]") {

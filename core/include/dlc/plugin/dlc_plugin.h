@@ -71,10 +71,10 @@ typedef struct dlc_emit_request {
 
 typedef struct dlc_compiler_v1 {
   uint64_t struct_size;
-  /* Which calls of this program the plugin cannot compile, as JSON: {"refused": [{"call": 3, "rule": "...", "why": "...",
-   * "line": 12, "next": "...", "too_large": false}]}; all but "call" may be missing. Each call is a question of its own.
-   * May only narrow what the YAML allows. too_large: such calls are done, but not of this size. NULL: everything is
-   * taken. */
+  /* Which calls of this program the plugin cannot compile, as JSON: {"refused": [{"call": 3, "rule": "...", "why":
+   * "...", "line": 12, "next": "...", "too_large": false}]}; all but "call" may be missing. Each call is a question of
+   * its own. May only narrow what the YAML allows. too_large: such calls are done, but not of this size. NULL:
+   * everything is taken. */
   int32_t (*match)(const dlc_emit_request* request, const dlc_sink* result, const dlc_error* error);
   /* Compiles. Puts "executable" (what load() takes), and may put "report.json". Where the options ask for a library it
    * puts that instead: "library", "header", and "weights" for a file beside it. "listing" is the text that the options
