@@ -1,7 +1,7 @@
 // The machine this runs on, as YAML: CPUID facts, cache sizes and core counts.
 //
-// Widths of pipes and latencies are the ones common to the cores that have the feature; `dlc hw calibrate` replaces
-// them by measured ones. Clocks are not stated by CPUID and are a placeholder for the same reason.
+// CPUID states neither widths of pipes nor latencies nor clocks: those here are common to the cores that have the
+// feature, not measured.
 #include <cpuid.h>
 #include <fmt/format.h>
 #include <hwloc.h>
