@@ -56,6 +56,7 @@ bool fold_activation(const Rewriter& r, const Graph& g, const Node& n, Site& s) 
     if (n.inputs[i] == kNoValue) continue;
     const auto v = r.constant_values(n.inputs[i]);
     if (!v || v->size() != 1 || g.value(n.inputs[i]).type.shape.size() > 0) return false;
+    if (std::isnan(v->front())) return false;
     const int64_t q = quantized(v->front());
     if (i == 1) c.lo = std::max(c.lo, q);
     if (i == 2) c.hi = std::min(c.hi, q);
@@ -84,7 +85,10 @@ class Commit {
     NodeId root = g_.value(data).producer;
     if (root == kNoNode) return {};  // a graph input: quantised on the host
     auto site = r_.site(id);
-    if (!site) return {};
+    if (!site) {
+      why_[root] = "its quantize_linear has no positive constant scale for the whole s8 or u8 tensor";
+      return {};
+    }
     // Tried first with the activations folded into the clamp, then with the activation itself as the root.
     Site folded = *site;
     NodeId at = root;

@@ -42,6 +42,33 @@ RuleResult at_scale(Rewriter& r, const Site& s, const Quantized& q) {
   return y;
 }
 
+// The value without what its reads point at; nullptr where it depends on its place in the tensor.
+Val placeless(const Val& v) {
+  bool depends = false;
+  const Val out = rewrite(v, [&](const Val& x) -> Val {
+    depends |= x->kind == ValKind::reduce;
+    return x->kind == ValKind::read ? val::read(x->tensor, x->type, {}) : nullptr;
+  });
+  depends |= !free_symbols(out).empty();
+  return depends ? nullptr : out;
+}
+
+// Why the kernel does not compute the same function of its one tensor at every element; empty if it does.
+std::string_view not_pointwise(const Kernel& k) {
+  for (const Stmt& s : k.body) {
+    if (s.kind != Stmt::Kind::assign) return "it is not a function of one value";
+    if (!placeless(s.value)) return "its value depends on the place in the tensor";
+    for (const ReadSite& site : reads(s.value, {})) {
+      const auto& shape = k.tensors[static_cast<size_t>(site.read->tensor)].shape;
+      const AccessMap store = access_map(s.indices);
+      for (size_t d = 0; d < shape.size(); ++d)
+        if (!shape[d].is(1) && (d >= store.size() || !store[d] || site.access[d] != store[d]))
+          return "it is not element-wise";
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 RuleResult commit_sum(Rewriter& r, const Site& s) {
@@ -116,15 +143,13 @@ RuleResult commit_table(Rewriter& r, const Site& s) {
       data = v;
     }
     if (data == kNoValue || n.outputs.size() != 1) return Refused{"it is not a function of one value"};
-    DLC_TRY(const Kernel k, g.kernel(at));
-    // Element by element, and the same function at every element: constants beside the data are scalars.
-    for (const auto& st : k.body)
-      if (st.kind != Stmt::Kind::assign) return Refused{"it is not a function of one value"};
     for (const ValueId v : n.inputs)
       if (v != kNoValue && g.value(v).constant && g.value(v).constant->elements() != 1)
         return Refused{"a constant beside the data is not a scalar"};
-    for (const auto& st : k.body)
-      if (const auto c = classify(st); c > StmtClass::broadcast) return Refused{"it is not element-wise"};
+    const Record* record = g.record_set().find(n.op);
+    if (record == nullptr || record->is_extern()) return Refused{"it is not a function of one value"};
+    DLC_TRY(const Kernel k, g.kernel(at));
+    if (const auto why = not_pointwise(k); !why.empty()) return Refused{std::string(why)};
     if (g.value(n.outputs[0]).type.shape != g.value(data).type.shape) return Refused{"it changes the shape"};
     DLC_TRY(source, r.dequantized(data));
     if (source) break;
@@ -151,8 +176,16 @@ RuleResult commit_table(Rewriter& r, const Site& s) {
       else
         inputs.push_back(data);
     }
-    DLC_TRY(const NodeId copy, t.add_node(n.op, std::move(inputs), n.attrs, n.locations));
-    data = t.node(copy).outputs[0];
+    // What works on tensors of some sizes only, or differently on each size, is no function of the value.
+    const auto copy = t.add_node(n.op, std::move(inputs), n.attrs, n.locations);
+    if (!copy) return Refused{"it does not work on a list of values"};
+    DLC_TRY(const Kernel here, g.kernel(*it));
+    DLC_TRY(const Kernel there, t.kernel(*copy));
+    if (!std::ranges::equal(here.body, there.body, [](const Stmt& a, const Stmt& b) {
+          return a.kind == b.kind && val::structurally_equal(placeless(a.value), placeless(b.value));
+        }))
+      return Refused{"its value depends on the size of the tensor"};
+    data = t.node(*copy).outputs[0];
   }
   t.outputs = {data};
   t.output_names = {"y"};

@@ -42,7 +42,7 @@ std::optional<Window> whole_map(const Graph& g, const Node& n) {
     if (!c) return std::nullopt;
     reduced[static_cast<size_t>(*c < 0 ? *c + static_cast<int64_t>(shape.size()) : *c)] = true;
   }
-  if (reduced[0] || reduced[1]) return std::nullopt;
+  if (reduced[0] || reduced[1] || std::ranges::count(reduced, true) != std::ssize(*axes)) return std::nullopt;
   Window w;
   w.kernel.assign(shape.begin() + 2, shape.end());
   w.stride.assign(w.kernel.size(), Expr(1));
@@ -79,6 +79,10 @@ RuleResult commit_pool(Rewriter& r, const Site& s) {
   for (const Expr& k : w->kernel) count = count * k;
   const auto divisor = count.constant();
   if (!divisor || *divisor < 1) return Refused{"the window's size is symbolic"};
+  DLC_TRY(const DType accumulator, r.operand_type("rescale", 0));
+  if (*divisor > accumulator.max_value() / x->reach())
+    return Refused{fmt::format("the sum of {} elements of at most {} may wrap in an accumulator of {}", *divisor,
+                               x->reach(), to_string(accumulator))};
 
   DLC_TRY(const DType m_type, r.operand_type("rescale", 1));
   DLC_TRY(const DType s_type, r.operand_type("rescale", 2));

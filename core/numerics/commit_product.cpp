@@ -1,8 +1,8 @@
-// Convolutions and matrix products: an s32 accumulator, then one scale per output channel.
+// Convolutions and matrix products: an accumulator, then one scale per output channel.
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
+#include <cstdlib>
 
 #include "core/numerics/rewriter.h"
 
@@ -16,11 +16,29 @@ Result<Attempt<std::vector<int64_t>>> integer_bias(const std::vector<double>& bi
   std::vector<int64_t> out;
   for (size_t i = 0; i < bias.size(); ++i) {
     const double b = std::nearbyint(bias[i] / (sx * sw[sw.size() == 1 ? 0 : i]));
-    if (!(std::abs(b) <= std::numeric_limits<int32_t>::max()))
+    if (!(std::abs(b) <= static_cast<double>(kS32.max_value())))
       return Refused{fmt::format("bias {} does not fit 32 bits at this scale", i)};
     out.push_back(static_cast<int64_t>(b));
   }
   return out;
+}
+
+// Proof that no accumulator wraps, whatever the input: weight and bias are constants. `channel_of` says which output
+// channel an element of the weight adds to. nullopt: proved.
+template <class ChannelOf>
+Result<std::optional<Refused>> wraps(const Rewriter& r, const Quantized& x, const Tensor& weight,
+                                     const std::vector<int64_t>& bias, int64_t channels, ChannelOf channel_of) {
+  DLC_TRY(const DType accumulator, r.operand_type("requantize", 0));
+  std::vector<int64_t> most(static_cast<size_t>(channels), 0);
+  for (int64_t i = 0; i < weight.elements(); ++i)
+    most[static_cast<size_t>(channel_of(i))] += std::abs(weight.get_int(i)) * x.reach();
+  for (size_t c = 0; c < most.size(); ++c) {
+    if (!bias.empty()) most[c] += std::abs(bias[c]);
+    if (most[c] > accumulator.max_value())
+      return Refused{fmt::format("channel {}: |bias| + sum of |weight| * {} is {}, and an accumulator of {} may wrap",
+                                 c, x.reach(), most[c], to_string(accumulator))};
+  }
+  return std::nullopt;
 }
 
 // Multiplier and shift per channel, and the node that applies them along `axis`.
@@ -73,13 +91,18 @@ RuleResult commit_conv(Rewriter& r, const Site& s) {
 
   const std::string name = s.locations.empty() ? std::string("conv") : s.locations.front();
   ValueId bias = kNoValue;
+  std::vector<int64_t> biases;
   if (has(n, 2)) {
     const auto values = r.constant_values(n.inputs[2]);
     if (!values) return Refused{"the bias is not constant"};
     DLC_TRY(const auto integers, integer_bias(*values, x->scale, w->scales));
     if (!integers) return Refused{integers.why()};
-    DLC_TRY(bias, r.vector(kS32, *integers, name + ".bias"));
+    biases = *integers;
+    DLC_TRY(bias, r.vector(kS32, biases, name + ".bias"));
   }
+  const int64_t per_channel = w->q.elements() / std::max<int64_t>(channels, 1);
+  DLC_TRY(const auto no, wraps(r, *x, w->q, biases, channels, [&](int64_t i) { return i / per_channel; }));
+  if (no) return *no;
   DLC_TRY(const ValueId zero, r.scalar(kS8, x->zero, name + ".zero"));
   const ValueId weight = r.constant(w->q, name + ".weight");
   DLC_TRY(const ValueId acc, r.add("int_conv", {x->value, weight, bias, zero}, n.attrs, s));
@@ -102,23 +125,33 @@ RuleResult commit_product(Rewriter& r, const Site& s) {
   const int64_t columns = w->q.shape()[transposed ? 0 : 1];
   const int64_t depth = w->q.shape()[transposed ? 1 : 0];
 
+  if (r.graph().value(x->value).type.shape.size() < 2) return Refused{"the left operand is not a matrix"};
+  std::vector<int64_t> bias;
+  if (has(n, 2)) {
+    const auto& shape = r.graph().value(n.inputs[2]).type.shape;
+    const bool one = std::ranges::all_of(shape, [](const Expr& e) { return e.is(1); });
+    const bool row = shape.size() == 1 || (shape.size() == 2 && shape[0].is(1));
+    const auto values = r.constant_values(n.inputs[2]);
+    if (!values || !(one || (row && shape.back().is(columns)))) return Refused{"the bias is not a constant per column"};
+    std::vector<double> spread = *values;
+    if (one) spread.assign(static_cast<size_t>(columns), values->front());
+    DLC_TRY(const auto integers, integer_bias(spread, x->scale, w->scales));
+    if (!integers) return Refused{integers.why()};
+    bias = *integers;
+  }
+
   const std::string name = s.locations.empty() ? std::string("matmul") : s.locations.front();
   DLC_TRY(Tensor b, Tensor::make(kS8, {depth, columns}));
   for (int64_t k = 0; k < depth; ++k)
     for (int64_t c = 0; c < columns; ++c)
       b.set_int(k * columns + c, w->q.get_int(transposed ? c * depth + k : k * columns + c));
+  DLC_TRY(const auto no, wraps(r, *x, b, bias, columns, [&](int64_t i) { return i % columns; }));
+  if (no) return *no;
   DLC_TRY(const ValueId zero, r.vector(kS8, {x->zero}, name + ".zero"));
   DLC_TRY(ValueId acc, r.add("int_matmul", {x->value, r.constant(std::move(b), name + ".weight"), zero}, {}, s));
   if (has(n, 2)) {
-    const auto values = r.constant_values(n.inputs[2]);
-    if (!values || (values->size() != 1 && static_cast<int64_t>(values->size()) != columns))
-      return Refused{"the bias is not a constant per column"};
-    std::vector<double> spread = *values;
-    if (spread.size() == 1) spread.assign(static_cast<size_t>(columns), values->front());
-    DLC_TRY(const auto integers, integer_bias(spread, x->scale, w->scales));
-    if (!integers) return Refused{integers.why()};
-    DLC_TRY(const ValueId bias, r.vector(kS32, *integers, name + ".bias"));
-    DLC_TRY(acc, r.add("add", {acc, bias}, {}, s));
+    DLC_TRY(const ValueId added, r.vector(kS32, bias, name + ".bias"));
+    DLC_TRY(acc, r.add("add", {acc, added}, {}, s));
   }
   const auto rank = static_cast<int64_t>(r.graph().value(acc).type.shape.size());
   return scale_channels(r, s, acc, x->scale, w->scales, columns, rank - 1);

@@ -1,7 +1,7 @@
 // Ops that only move or select elements commute with quantisation: they work on the integers as they are. What an op
 // does is read off its kernel, so that a reshape, a transpose, a slice and a max pool are all found by the same test.
 //
-//   max_pool(dequantize_linear(q))  ->  dequantize_linear(max_pool(q))
+//   max_pool(dequantize_linear(q))  ->  dequantize_linear(max_pool(q))    // order is kept: the scale is positive
 //   quantize_linear(reshape(x))     ->  reshape(quantize_linear(x))
 #include <algorithm>
 #include <limits>
@@ -44,15 +44,6 @@ Result<bool> moves(const Graph& g, NodeId id) {
   return std::ranges::all_of(k.body, [](const Stmt& s) { return s.kind == Stmt::Kind::assign && selects(s.value); });
 }
 
-bool is_per_tensor(const Graph& g, const Node& n) {
-  for (size_t i = 1; i < n.inputs.size(); ++i) {
-    if (n.inputs[i] == kNoValue) continue;
-    const auto& c = g.value(n.inputs[i]).constant;
-    if (!c || c->elements() != 1) return false;
-  }
-  return true;
-}
-
 // The same (de)quantize_linear on another value, which is no scalar: the axis does not matter for one scale, but must
 // exist.
 Result<ValueId> like(Graph& g, const Node& n, ValueId data, const std::vector<std::string>& locations) {
@@ -70,7 +61,7 @@ Result<> sink_dequantize(Graph& g) {
     if (!movement) continue;
     const Node n = g.node(id);
     const NodeId source = g.value(n.inputs[0]).producer;
-    if (source == kNoNode || g.node(source).op != "dequantize_linear" || !is_per_tensor(g, g.node(source))) continue;
+    if (source == kNoNode || g.node(source).op != "dequantize_linear" || !per_tensor(g, g.node(source))) continue;
     const Node dq = g.node(source);
     if (g.value(dq.inputs[0]).constant) continue;  // weights stay what they are
     if (g.value(n.outputs[0]).type.shape.empty()) continue;
@@ -87,7 +78,7 @@ Result<> hoist_quantize(Graph& g) {
   while (changed) {
     changed = false;
     for (const NodeId id : g.order()) {
-      if (g.node(id).op != "quantize_linear" || !is_per_tensor(g, g.node(id))) continue;
+      if (g.node(id).op != "quantize_linear" || !per_tensor(g, g.node(id))) continue;
       const Node q = g.node(id);
       const NodeId source = g.value(q.inputs[0]).producer;
       if (source == kNoNode || g.users(q.inputs[0]).size() != 1) continue;

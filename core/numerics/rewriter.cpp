@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 namespace dlc::numerics {
 
 namespace {
@@ -14,25 +12,22 @@ const Node* producer(const Graph& g, ValueId v, std::string_view op) {
   return n.op == op ? &n : nullptr;
 }
 
-// Scale and zero point of a (de)quantize_linear with one scale; nullopt when they are not constants or there are
-// several.
-std::optional<std::pair<double, int64_t>> per_tensor(const Graph& g, const Node& n) {
-  const auto& scale = g.value(n.inputs[1]).constant;
-  if (!scale || scale->elements() != 1) return std::nullopt;
-  int64_t zero = 0;
-  if (n.inputs.size() > 2 && n.inputs[2] != kNoValue) {
-    const auto& z = g.value(n.inputs[2]).constant;
-    if (!z || z->elements() != 1) return std::nullopt;
-    zero = z->get_int(0);
-  }
-  const double s = scale->get_double(0);
-  if (!std::isfinite(s) || s <= 0) return std::nullopt;
-  return std::pair{s, zero};
-}
-
 int64_t single_int(const AttrValue& a) { return std::get<Expr>(a).constant().value_or(0); }
 
 }  // namespace
+
+std::optional<PerTensor> per_tensor(const Graph& g, const Node& n) {
+  const auto& scale = g.value(n.inputs[1]).constant;
+  if (!scale || scale->elements() != 1) return std::nullopt;
+  PerTensor p{scale->get_double(0), 0};
+  if (!usable_scale(p.scale)) return std::nullopt;
+  if (n.inputs.size() > 2 && n.inputs[2] != kNoValue) {
+    const auto& z = g.value(n.inputs[2]).constant;
+    if (!z || z->elements() != 1) return std::nullopt;
+    p.zero = z->get_int(0);
+  }
+  return p;
+}
 
 // u8 and s8 are the same bits shifted by 128: q_u8 - zero_u8 == q_s8 - (zero_u8 - 128).
 Result<ValueId> Rewriter::as_s8(ValueId v, int64_t& zero) {
@@ -50,7 +45,7 @@ Result<ValueId> Rewriter::as_s8(ValueId v, int64_t& zero) {
   if (const Node* q = producer(g_, v, "quantize_linear")) {  // quantise to s8 at once
     const auto params = per_tensor(g_, *q);
     if (params) {
-      DLC_TRY(const ValueId z, vector(kS8, {params->second - 128}, name + ".zero"));
+      DLC_TRY(const ValueId z, vector(kS8, {params->zero - 128}, name + ".zero"));
       Attrs attrs = q->attrs;
       attrs["to"] = kS8;
       const std::vector<ValueId> inputs{q->inputs[0], q->inputs[1], z};
@@ -72,8 +67,8 @@ Result<std::optional<Quantized>> Rewriter::dequantized(ValueId v) {
   const DType type = g_.value(n->inputs[0]).type.dtype;
   if (!params || (type != kS8 && type != kU8)) return std::nullopt;
   Quantized q;
-  q.scale = params->first;
-  q.zero = params->second;
+  q.scale = params->scale;
+  q.zero = params->zero;
   DLC_TRY(q.value, as_s8(n->inputs[0], q.zero));
   return q;
 }
@@ -101,7 +96,7 @@ std::optional<Rewriter::Weight> Rewriter::dequantized_weight(ValueId v) const {
   w.q = std::move(*t);
   for (int64_t i = 0; i < scale->elements(); ++i) {
     const double s = scale->get_double(i);
-    if (!std::isfinite(s) || s <= 0) return std::nullopt;
+    if (!usable_scale(s)) return std::nullopt;
     w.scales.push_back(s);
   }
   if (w.scales.size() > 1) {
@@ -143,8 +138,8 @@ std::optional<Site> Rewriter::site(NodeId quantize) const {
   if (!params || (type != kS8 && type != kU8)) return std::nullopt;
   Site s;
   s.quantize = quantize;
-  s.scale = params->first;
-  s.zero = params->second - (type == kU8 ? 128 : 0);
+  s.scale = params->scale;
+  s.zero = params->zero - (type == kU8 ? 128 : 0);
   return s;
 }
 

@@ -1,6 +1,7 @@
 // What every rule of commit_numerics works with: the graph, the quantised values in it, and nodes to put in place.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,11 +12,20 @@
 
 namespace dlc::numerics {
 
+// What a (de)quantize_linear with one constant scale says.
+struct PerTensor {
+  double scale = 1;
+  int64_t zero = 0;
+};
+// nullopt: not constant, several, or no usable scale.
+std::optional<PerTensor> per_tensor(const Graph& g, const Node& n);
+
 // A per-tensor quantised value: real = (q - zero) * scale, q of type s8.
 struct Quantized {
   ValueId value = kNoValue;
   double scale = 1;
   int64_t zero = 0;
+  int64_t reach() const { return std::max<int64_t>(127 - zero, zero + 128); }  // the largest |q - zero|
 };
 
 // How an activation between an op and its quantize_linear bounds the result.

@@ -1,0 +1,162 @@
+// What is committed computes what the float graph says; what could not is left in float, with the reason.
+#include "dlc/numerics/commit.h"
+
+#include <fmt/format.h>
+
+#include <random>
+
+#include "dlc/hw/load.h"
+#include "dlc_test/catch.h"
+
+using namespace dlc;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::shared_ptr<const RecordSet> recipes() {
+  REQUIRE_OK(const HwDescription hw, load_hw(DLC_SOURCE_DIR "/hwdesc/asic.yaml"));
+  REQUIRE_OK(auto r, load_recipes(hw));
+  return r;
+}
+
+struct Committed {
+  size_t layers = 0;
+  std::string why;  // of the first node that stays in float
+};
+
+// `body` is graph text over the input %x of the given type, which leaves its result in %y. With `run`, both graphs
+// compute the same integers, but for one unit of rounding.
+Committed commit(const std::string& input, const std::string& body, std::shared_ptr<const RecordSet> records = {},
+                 bool run = true) {
+  const std::string text = "dlc.graph 1\ngraph @g {\n  in %x: " + input + "\n" + body + "\n  out %y \"y\"\n}\n";
+  INFO(text);
+  if (!records) records = recipes();
+  REQUIRE_OK(Graph g, parse_graph(text));
+  Graph committed = g;
+  REQUIRE_OK(const NumericsReport report, commit_numerics(committed, records));
+  Committed out{report.committed.size(), report.kept.empty() ? "" : report.kept[0].why};
+  if (!run) return out;
+  std::mt19937_64 random(1);
+  std::vector<int64_t> shape;
+  for (const Expr& e : g.value(g.inputs[0]).type.shape) shape.push_back(*e.constant());
+  REQUIRE_OK(Tensor x, Tensor::make(kS8, shape));
+  for (int64_t i = 0; i < x.elements(); ++i) x.set_int(i, static_cast<int64_t>(random() % 256) - 128);
+  const std::vector<Tensor> inputs{x};
+  REQUIRE_OK(const auto expected, run_graph(g, inputs));
+  REQUIRE_OK(const auto got, run_graph(committed, inputs));
+  for (int64_t i = 0; i < expected[0].elements(); ++i) CHECK(std::abs(expected[0].get_int(i) - got[0].get_int(i)) <= 1);
+  return out;
+}
+
+// dequantize_linear, `op` and quantize_linear around %x.
+std::string quantised(const std::string& in_type, const std::string& out_type, const std::string& op,
+                      const std::string& scale = "0.25") {
+  return fmt::format(R"(  const @s: f32[] = {3}
+  const @z: s8[] = 0
+  %xf: f32[{0}] = dequantize_linear(%x, @s, @z)
+  %yf: f32[{1}] = {2} loc "n"
+  %y: s8[{1}] = quantize_linear(%yf, @s, @z))",
+                     in_type, out_type, op, scale);
+}
+
+std::string product(const std::string& bias_type, const std::string& bias, int64_t depth = 4,
+                    const std::string& weight = "1", const std::string& rows = "4") {
+  return fmt::format("  const @w: s8[{},4] = {}\n  const @b: f32[{}] = {}\n  const @ws: f32[] = 0.25\n", depth, weight,
+                     bias_type, bias) +
+         "  %wf: f32[" + std::to_string(depth) + ",4] = dequantize_linear(@w, @ws)\n" +
+         quantised(fmt::format("{},{}", rows, depth), rows + ",4", "gemm(%xf, %wf, @b)");
+}
+
+}  // namespace
+
+TEST_CASE("a bias is per column, or it is one number") {
+  for (const auto& [type, values] : {std::pair("4", "[0, 2, 4, 6]"), std::pair("1,4", "[0, 2, 4, 6]"),
+                                     std::pair("1", "2"), std::pair("1,1", "2"), std::pair("", "2")})
+    CHECK(commit("s8[4,4]", product(type, values)).layers == 1);
+  for (const auto& [type, values] : {std::pair("4,1", "[0, 2, 4, 6]"), std::pair("4,4", "2")}) {
+    const Committed c = commit("s8[4,4]", product(type, values));
+    CHECK(c.layers == 0);
+    CHECK_THAT(c.why, Contains("the bias is not a constant per column"));
+  }
+}
+
+TEST_CASE("no accumulator wraps, or the node stays in float") {
+  // The accumulator's unit is 0.25 * 0.25; four weights of 1 add up to 512.
+  const auto bias = [](int64_t units) { return fmt::format("{}", static_cast<double>(units) / 16); };
+  const int64_t limit = int64_t{1} << 31;
+  for (const int64_t sign : {1, -1}) {
+    CHECK(commit("s8[4,4]", product("4", bias(sign * (limit - 4096)))).layers == 1);
+    const Committed c = commit("s8[4,4]", product("4", bias(sign * (limit - 256))));
+    CHECK(c.layers == 0);
+    CHECK_THAT(c.why, Contains("channel 0: |bias| + sum of |weight| * 128 is 2147483904") && Contains("may wrap"));
+  }
+  // By its depth: 132104 * 127 * 128 is just below 2^31.
+  CHECK(commit("s8[1,132104]", product("4", "0", 132104, "127", "1"), {}, false).layers == 1);
+  CHECK_THAT(commit("s8[1,132105]", product("4", "0", 132105, "-127", "1"), {}, false).why, Contains("may wrap"));
+
+  const auto conv = [&](int64_t units) {
+    return fmt::format(
+               "  const @w: s8[2,4,1,1] = [1, 1, 1, 1, 2, 2, 2, 2]\n  const @b: f32[2] = {}\n"
+               "  const @ws: f32[] = 0.25\n  %wf: f32[2,4,1,1] = dequantize_linear(@w, @ws)\n",
+               bias(units)) +
+           quantised("1,4,3,3", "1,2,3,3", "conv(%xf, %wf, @b)");
+  };
+  CHECK(commit("s8[1,4,3,3]", conv(limit - 4096)).layers == 1);
+  CHECK_THAT(commit("s8[1,4,3,3]", conv(limit - 1024)).why, Contains("channel 1: "));
+
+  const auto pool = [](int64_t size) {
+    return quantised(fmt::format("1,1,{0},{0}", size), "1,1,1,1",
+                     fmt::format("avg_pool(%xf) {{kernel = [{0}, {0}]}}", size));
+  };
+  CHECK(commit("s8[1,1,4000,4000]", pool(4000), {}, false).layers == 1);
+  CHECK_THAT(commit("s8[1,1,5000,5000]", pool(5000), {}, false).why, Contains("may wrap"));
+}
+
+TEST_CASE("only a positive scale keeps the order") {
+  const auto pool = [](const char* scale) {
+    return quantised("1,2,4,4", "1,2,2,2", "max_pool(%xf) {kernel = [2, 2], stride = [2, 2]}", scale);
+  };
+  CHECK(commit("s8[1,2,4,4]", pool("0.05")).why.empty());
+  CHECK_THAT(commit("s8[1,2,4,4]", pool("-0.05")).why, Contains("positive constant scale"));
+  // Only one of the two is negative.
+  const std::string above = R"(  const @s: f32[] = 0.05
+  const @t: f32[] = -0.05
+  %xf: f32[1,2,4,4] = dequantize_linear(%x, @s)
+  %yf: f32[1,2,2,2] = max_pool(%xf) {kernel = [2, 2], stride = [2, 2]}
+  %y: s8[1,2,2,2] = quantize_linear(%yf, @t) {to: s8})";
+  commit("s8[1,2,4,4]", above);
+}
+
+TEST_CASE("a table is of a function of the value alone") {
+  CHECK(commit("s8[3,3]", quantised("3,3", "3,3", "sigmoid(%xf)", "0.01")).layers == 1);
+  CHECK_THAT(commit("s8[3,3]", quantised("3,3", "3,3", "trilu(%xf)")).why, Contains("place in the tensor"));
+
+  REQUIRE_OK(const HwDescription hw, load_hw(DLC_SOURCE_DIR "/hwdesc/asic.yaml"));
+  REQUIRE_OK(RecordSet more, RecordSet::parse(R"(op ramp(X[i]) -> Y[i] { Y[i] = X[i] + cast(i, f32) }
+op share(X[i]) -> Y[i] { Y[i] = X[i] / |i| }
+op first(X[i]) -> Y[i] { Y[i] = -X[0] }
+op odd(X[i]) -> Y[i] { require i % 2 == 1  Y[i] = -X[i] }
+)",
+                                              "more.ops", recipes().get()));
+  const auto records = std::make_shared<const RecordSet>(std::move(more));
+  for (const auto& [op, why] : {std::pair("ramp", "place in the tensor"), std::pair("share", "size of the tensor"),
+                                std::pair("first", "not element-wise"), std::pair("odd", "list of values")}) {
+    INFO(op);
+    Graph g;
+    g.records = records;
+    REQUIRE_OK(Tensor one, Tensor::make(kF32, {}));
+    one.set_double(0, 0.25);
+    const ValueId x = g.add_input("x", {kS8, {Expr(3)}});
+    const ValueId s = g.add_constant("s", one);
+    REQUIRE_OK(const NodeId d, g.add_node("dequantize_linear", {x, s}, {{"axis", Expr(0)}}, {}));
+    REQUIRE_OK(const NodeId n, g.add_node(op, {g.node(d).outputs[0]}, {}, {"n"}));
+    REQUIRE_OK(const NodeId q,
+               g.add_node("quantize_linear", {g.node(n).outputs[0], s}, {{"axis", Expr(0)}, {"to", kS8}}, {"q"}));
+    g.outputs = g.node(q).outputs;
+    g.output_names = {"y"};
+    REQUIRE_OK(const NumericsReport report, commit_numerics(g, records));
+    CHECK(report.committed.empty());
+    REQUIRE(report.kept.size() == 1);
+    CHECK_THAT(report.kept[0].why, Contains(why));
+  }
+}
