@@ -93,6 +93,7 @@ struct RangeVar {
 struct Domain {
   enum class Kind : uint8_t { none, range, set };
   Kind kind = Kind::none;
+  bool open = false;  // range: without its ends
   std::vector<Node> values;
   friend bool operator==(const Domain&, const Domain&) = default;
 };

@@ -97,8 +97,9 @@ class Binder {
 
   void assume_nonnegative(const Expr& e) {
     const Expr x = simplify(e, s_.ranges);
-    if (provably_le(0, x, s_.ranges)) return;
-    if (std::find(k_.assumptions.begin(), k_.assumptions.end(), x) == k_.assumptions.end()) k_.assumptions.push_back(x);
+    const auto implied = [&](const Expr& known) { return provably_le(known, x, s_.ranges); };
+    if (implied(0) || std::ranges::any_of(k_.assumptions, implied)) return;
+    k_.assumptions.push_back(x);
   }
 
   // a == b, or an error, or an assumption.
@@ -285,7 +286,9 @@ class Binder {
   Result<> in_range(const AttrDecl& d, const Value& v, const Env& env) {
     for (int side = 0; side < 2; ++side) {
       DLC_TRY(const Val bound, eval_.number(d.domain.values[static_cast<size_t>(side)], env));
-      const Val ok = val::binary(side == 0 ? BinaryOp::ge : BinaryOp::le, std::get<Val>(v), bound);
+      const BinaryOp above = d.domain.open ? BinaryOp::gt : BinaryOp::ge;
+      const BinaryOp below = d.domain.open ? BinaryOp::lt : BinaryOp::le;
+      const Val ok = val::binary(side == 0 ? above : below, std::get<Val>(v), bound);
       const auto c = nonnegative_form(ok);
       const bool infinite = bound->kind == ValKind::real && (bound->real > 1e300 || bound->real < -1e300);
       if (infinite) continue;
@@ -311,7 +314,7 @@ class Binder {
       const auto e = nonnegative_form(c);
       if (!e) return s_.fail_text(st.pos, fmt::format("`require {}` depends on data", print(st.value)));
       if (provably_lt(*e, 0, s_.ranges))
-        return s_.fail_use(fmt::format("require {} does not hold{}", print(st.value), sides(st.value)));
+        return s_.fail_use(fmt::format("require {} does not hold{}", print(st.value), sides(st.value, {})), shapes());
       assume(c);
     }
     return {};
@@ -343,11 +346,29 @@ class Binder {
     }
   }
 
-  // ": 3 against 4" for a comparison
-  std::string sides(const Node& n) {
+  // ": 3 against 4" for a comparison; for one over a pack, where it fails.
+  std::string sides(const Node& n, Env env) {
+    if (n.kind == NodeKind::fold) {
+      PackUse use;
+      collect_packs(s_, n.args[0], use);
+      for (env.pack = 0; !use.packs.empty() && env.pack < use.packs.begin()->second; ++env.pack) {
+        const auto c = eval_.number(n.args[0], env);
+        const auto e = c ? nonnegative_form(val::convert(kBool, *c)) : std::nullopt;
+        if (e && provably_lt(*e, 0, s_.ranges)) return sides(n.args[0], env);
+      }
+      return {};
+    }
     if (n.kind != NodeKind::binary) return {};
-    const auto a = eval_.extent(n.args[0], {}), b = eval_.extent(n.args[1], {});
+    const auto a = eval_.extent(n.args[0], env), b = eval_.extent(n.args[1], env);
     return a && b ? fmt::format(": {} against {}", to_string(*a), to_string(*b)) : "";
+  }
+
+  std::string shapes() const {
+    std::string s = "look at the operands:";
+    for (size_t i = 0; i < operands_.size(); ++i)
+      for (const TensorType& t : operands_[i].types)
+        s += fmt::format("{} {} is {}", s.back() == ':' ? "" : ",", record_.operands[i].name, to_string(t));
+    return s;
   }
 
   // ---- tensors
@@ -399,7 +420,8 @@ class Binder {
         }
         if (provably_lt(e, 0, s_.ranges))
           return s_.fail_use(fmt::format("the result {} would have {} = {}", r.name,
-                                         slot.element.name.empty() ? "a dim" : slot.element.name, to_string(e)));
+                                         slot.element.name.empty() ? "a dim" : slot.element.name, to_string(e)),
+                             shapes());
         assume_nonnegative(e);
         t.shape.push_back(e);
       }

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/ops/bind.h"
-#include "core/ops/check.h"
+#include "core/ops/domains.h"
 
 namespace dlc {
 namespace detail {
@@ -389,27 +389,21 @@ class Attempt {
 
 }  // namespace
 
-// The domains of the operands, once the signature is bound.
+// From where the elements of the operands are drawn: a float with a domain in (lo, hi], at most 2 from 0.
 Result<std::vector<std::optional<Interval>>> operand_ranges(const RecordAst& ast, const Instance& use,
                                                             const DefTable& defs) {
-  Symbols s;
-  s.owner = ast.name;
-  s.file = ast.file;
-  s.defs = &defs;
-  for (const Statement& st : ast.body) collect_lets(st, s.lets);
-  Kernel k;
-  DLC_CHECK(bind_signature(ast, use.operands, use.attrs, s, k));
-  Evaluator eval(s);
+  DLC_TRY(const auto domains, element_domains(ast, use.operands, use.attrs, {}, defs));
+  constexpr double kMost = 2;
   std::vector<std::optional<Interval>> out;
-  for (const OperandDecl& o : ast.operands) {
+  for (size_t i = 0; i < domains.size(); ++i) {
     std::optional<Interval> range;
-    if (o.domain.kind == Domain::Kind::range) {
-      DLC_TRY(const Expr lo, eval.extent(o.domain.values[0], {}));
-      DLC_TRY(const Expr hi, eval.extent(o.domain.values[1], {}));
-      if (!lo.constant() || !hi.constant() || *hi.constant() < *lo.constant())
-        return s.fail_use(fmt::format("operand {} has no possible value", o.name));
-      range = Interval{*lo.constant(), *hi.constant()};
-    } else if (o.type.name == "s64") {
+    if (const auto& d = domains[i]; d && !use.operands[i].types.empty()) {
+      const bool real = use.operands[i].types[0].dtype.is_float();
+      const double lo = real ? std::max(d->lo, -kMost) : d->lo, hi = real ? std::min(d->hi, kMost) : d->hi;
+      if (hi < lo) return fail({}, fmt::format("{}: operand {} has no possible value", ast.name, ast.operands[i].name));
+      constexpr double kLarge = 1e15;  // stands for no bound
+      range = Interval{static_cast<int64_t>(std::max(lo, -kLarge)), static_cast<int64_t>(std::min(hi, kLarge))};
+    } else if (ast.operands[i].type.name == "s64") {
       range = Interval{0, 0};  // indices whose domain differs by position: the first element is always there
     }
     out.push_back(range);
@@ -455,7 +449,9 @@ Result<std::vector<Tensor>> random_operands(const Instance& instance, uint64_t s
       DLC_TRY(Tensor t, Tensor::make(type.dtype, shape));
       const auto range = i < instance.values.size() ? instance.values[i] : std::nullopt;
       for (int64_t e = 0; e < t.elements(); ++e) {
-        if (range) {
+        if (range && type.dtype.is_float()) {
+          t.set_double(e, static_cast<double>(range->hi) - rng.real(0, static_cast<double>(range->hi - range->lo)));
+        } else if (range) {
           t.set_int(e, rng.between(range->lo, range->hi));
         } else if (type.dtype.is_float()) {
           t.set_double(e, rng.real(-2, 2));

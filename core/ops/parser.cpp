@@ -143,8 +143,11 @@ class Parser : private ExprParser {
     if (accept("{")) {
       d.kind = Domain::Kind::set;
       end = "}";
+    } else if (accept("(")) {
+      d.open = true;
+      end = ")";
     } else if (!accept("[")) {
-      return expected("`[` or `{`");
+      return expected("`[`, `(` or `{`");
     }
     const Loc where = here();
     DLC_CHECK(list(end, [&]() -> Result<> {
@@ -152,7 +155,8 @@ class Parser : private ExprParser {
       d.values.push_back(std::move(e));
       return {};
     }));
-    if (d.kind == Domain::Kind::range && d.values.size() != 2) return fail(where, "a range is `[lowest, highest]`");
+    if (d.kind == Domain::Kind::range && d.values.size() != 2)
+      return fail(where, "a range is `[lowest, highest]` or `(above, below)`");
     if (d.values.empty()) return fail(where, "a domain of no values");
     return d;
   }

@@ -102,7 +102,7 @@ std::string show(const Domain& d) {
     case Domain::Kind::none:
       return {};
     case Domain::Kind::range:
-      return " in [" + comma(d.values) + "]";
+      return d.open ? " in (" + comma(d.values) + ")" : " in [" + comma(d.values) + "]";
     case Domain::Kind::set:
       return " in {" + comma(d.values) + "}";
   }

@@ -30,15 +30,19 @@ TEST_CASE("operands that do not fit") {
   CHECK(error("conv", {op({1, 3, 8, 8}), op({4})}) ==
         "error: conv: operand W has rank 1, but W[o, ci, k...] needs at least 2 (node node1)");
   CHECK(error("conv", {op({1, 3, 8, 8}), op({4, 3, 3})}) ==
-        "error: conv: require len(k) == len(i) does not hold: 1 against 2 (node node1)");
+        "error: conv: require len(k) == len(i) does not hold: 1 against 2 (node node1)\n  next: look at the operands: "
+        "X is f32[1,3,8,8], W is f32[4,3,3]");
   CHECK(error("conv", {op({1, 3, 8, 8}), op({4, 2, 3, 3})}) ==
-        "error: conv: require c == ci * group does not hold: 3 against 2 (node node1)");
+        "error: conv: require c == ci * group does not hold: 3 against 2 (node node1)\n  next: look at the operands: X "
+        "is f32[1,3,8,8], W is f32[4,2,3,3]");
   CHECK(error("conv", {op({1, 3, 2, 2}), op({4, 3, 5, 5})}) ==
-        "error: conv: the result Y would have y0 = -2 (node node1)");
+        "error: conv: require (span(k, dilation) <= i + pad_lo + pad_hi and ...) does not hold: 5 against 2 (node "
+        "node1)\n  next: look at the operands: X is f32[1,3,2,2], W is f32[4,3,5,5]");
   CHECK(error("add", {op({2, 3}), op({2, 4})}) == "error: add: operand B has i1 = 4, but A has 3 (node node1)");
   CHECK(error("add", {op({2}), op({2}, kF16)}) == "error: add: operand B is f16, but operand A is f32 (node node1)");
   CHECK(error("logical_not", {op({2})}) == "error: logical_not: operand X must be bool, has f32 (node node1)");
-  CHECK(error("exp", {op({2}, kS32)}) == "error: exp: require is_float(T) does not hold (node node1)");
+  CHECK(error("exp", {op({2}, kS32)}) ==
+        "error: exp: require is_float(T) does not hold (node node1)\n  next: look at the operands: X is s32[2]");
   CHECK(error("concat", {many({{kF32, {2, 3}}, {kF32, {4, 5}}})}, {{"axis", Expr(1)}}) ==
         "error: concat: operand X has a0 = 4, but X has 2 (node node1)");
   CHECK(error("concat", {many({})}, {{"axis", Expr(0)}}) == "error: concat: operand X is missing (node node1)");
@@ -48,7 +52,8 @@ TEST_CASE("operands that do not fit") {
   CHECK(error("one_hot", {op({2}, kS64), op({3})}, {{"depth", Expr(4)}}) ==
         "error: one_hot: operand V has a dim 3 that must be 2 (node node1)");
   CHECK(error("reshape", {op({2, 3})}, {{"shape", ints({4})}}) ==
-        "error: reshape: require |i...| == (shape * ...) does not hold: 6 against 4 (node node1)");
+        "error: reshape: require |i...| == (shape * ...) does not hold: 6 against 4 (node node1)\n  next: look at the "
+        "operands: X is f32[2,3]");
 }
 
 TEST_CASE("attributes that do not fit") {
@@ -78,12 +83,14 @@ TEST_CASE("attributes that do not fit") {
   CHECK(error("reduce_sum", x, {{"axes", ints({0, -2})}}) ==
         "error: reduce_sum: attribute axes names dim 0 twice (node node1)");
   CHECK(error("transpose", x, {{"perm", ints({0})}}) ==
-        "error: transpose: require len(perm) == len(i) does not hold: 1 against 2 (node node1)");
+        "error: transpose: require len(perm) == len(i) does not hold: 1 against 2 (node node1)\n  next: look at the "
+        "operands: X is f32[2,3]");
   CHECK(error("cast", x) == "error: cast: attribute to is required (node node1)");
   CHECK(error("reduce_sum", x, {{"axes", exprs({Expr::symbol("N")})}}) ==
         "error: reduce_sum: attribute axes must be constant (node node1)");
   CHECK(error("squeeze", x, {{"axes", ints({0})}}) ==
-        "error: squeeze: require (i[axes] == 1 and ...) does not hold (node node1)");
+        "error: squeeze: require (i[axes] == 1 and ...) does not hold: 2 against 1 (node node1)\n  next: look at the "
+        "operands: X is f32[2,3]");
   CHECK_THAT(error("leaky_relu", x, {{"alpha", Expr(1)}}), Catch::Matchers::Contains("no error"));  // 1 for 1.0
 }
 

@@ -103,7 +103,8 @@ TEST_CASE("syntax errors name the place and what was expected") {
   CHECK(parse_error("op f(X[i...]) -> Y[i...] { Y = 1 }") == "t.ops:1:30: error: expected `[` after `Y`, got `=`");
   CHECK(parse_error("op f(X[i...]) -> Y[i...] { Y[i...] X }") == "t.ops:1:36: error: expected `=`, got `X`");
   CHECK(parse_error("op f(X[i...]; a in [1) -> Y[] {}") == "t.ops:1:22: error: expected `,` or `]`, got `)`");
-  CHECK(parse_error("op f(X[i...]; a in [1]) -> Y[] {}") == "t.ops:1:21: error: a range is `[lowest, highest]`");
+  CHECK(parse_error("op f(X[i...]; a in [1]) -> Y[] {}") ==
+        "t.ops:1:21: error: a range is `[lowest, highest]` or `(above, below)`");
   CHECK(parse_error("op f(X[i...]; a: banana) -> Y[] {}") ==
         "t.ops:1:18: error: unknown kind of attribute `banana`\n"
         "  next: kinds are int, real, string, type, at, axes of, new axes of");
