@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/graph/bind.h"
 #include "frontends/onnx/importer.h"
 
 namespace dlc::onnx_frontend {
@@ -48,6 +49,7 @@ Result<std::vector<ValueId>> Importer::inlined(const onnx::GraphProto& body, std
   if (static_cast<size_t>(body.input_size()) != arguments.size())
     return fail(where, fmt::format("the body takes {} values, {} are given", body.input_size(), arguments.size()));
   scopes_.emplace_back();
+  declare(body);
   DLC_CHECK(import_initializers(body));
   for (size_t i = 0; i < arguments.size(); ++i)
     DLC_CHECK(define(body.input(static_cast<int>(i)).name(), arguments[i], where));
@@ -141,10 +143,13 @@ bool Importer::can_fix(ValueId v) const {
 Result<> Importer::fix_input(ValueId input, const Loc& where) {
   const Tensor& t = *given_tensor(input);
   Value& value = graph_.value(input);
-  if (type_of(t) != value.type)
+  Bindings dims;
+  const bool same = t.dtype() == value.type.dtype && bind_shape("input", value.type, t.shape(), graph_.symbols, dims);
+  if (!same)
     return fail(where, fmt::format("input '{}' is {}, the model takes {}", value.name, to_string(t.dtype(), t.shape()),
                                    to_string(value.type)));
   value.constant = t;
+  value.type = type_of(t);
   std::erase(graph_.inputs, input);
   return {};
 }

@@ -1,5 +1,6 @@
 // If, Loop, Scan and SequenceMap. A graph has no branches and no loops: the branch is taken, and the body repeated,
-// while the model is imported. So a condition and a trip count must be known then (NodeView::known_ints).
+// while the model is imported. So a trip count must be known then (NodeView::known_ints), and a condition unless both
+// branches give the same types.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,10 +29,34 @@ Result<int64_t> known_number(const NodeView& n, ValueId v, std::string_view what
   return *known[0].constant();
 }
 
+// Where only the run knows the condition: both branches are computed, and of each pair of results one is taken.
+Result<Values> both_branches(const NodeView& n) {
+  DLC_TRY(const ValueId condition, scalar_input(n, 0));
+  DLC_TRY(const auto* then_body, n.attr_graph("then_branch"));
+  DLC_TRY(const auto* else_body, n.attr_graph("else_branch"));
+  DLC_TRY(const Values yes, n.inlined(*then_body, {}));
+  DLC_TRY(const Values no, n.inlined(*else_body, {}));
+  if (yes.size() != no.size()) return n.error("the branches differ in the number of their outputs");
+  Values results;
+  for (size_t i = 0; i < yes.size(); ++i) {
+    const bool tensors = yes[i] > kNoValue && no[i] > kNoValue;
+    if (!tensors || n.graph().value(yes[i]).type != n.graph().value(no[i]).type)
+      return n.error(fmt::format("the condition is known only when the model runs, and output {} differs in type{}", i,
+                                 tensors ? fmt::format(": {} or {}", to_string(n.graph().value(yes[i]).type),
+                                                       to_string(n.graph().value(no[i]).type))
+                                         : ""),
+                     "make the condition a constant, or both branches give the same type");
+    DLC_TRY(const ValueId r, n.emit("where", {condition, yes[i], no[i]}));
+    results.push_back(r);
+  }
+  return results;
+}
+
 Result<Values> if_(const NodeView& n) {
   if (!n.has(0)) return n.error("the condition is missing");
-  DLC_TRY(const int64_t condition, known_number(n, n.in(0), "the condition"));
-  DLC_TRY(const auto* body, n.attr_graph(condition != 0 ? "then_branch" : "else_branch"));
+  const auto known = n.known_ints(0, "the condition");
+  if (!known || known->size() != 1 || !(*known)[0].constant()) return both_branches(n);
+  DLC_TRY(const auto* body, n.attr_graph((*known)[0].is(0) ? "else_branch" : "then_branch"));
   return n.inlined(*body, {});
 }
 

@@ -17,22 +17,32 @@ using Values = std::vector<ValueId>;
 // The number of elements of start, start + delta, ... below (or above) limit.
 Result<Expr> range_count(const NodeView& n) {
   if (n.type(0).dtype.is_float()) {
-    double bound[3];
+    ValueId bounds[3];
+    double known[3] = {};
+    bool all_known = true;
     for (size_t i = 0; i < 3; ++i) {
-      DLC_TRY(const Tensor t, n.constant(i, "bound"));
-      if (t.elements() != 1) return n.error("a bound must be one number");
-      bound[i] = t.get_double(0);
+      DLC_TRY(bounds[i], scalar_input(n, i));
+      const auto t = n.constant(i, "bound");
+      all_known = all_known && t;
+      if (t) known[i] = t->get_double(0);
     }
-    const double count = std::ceil((bound[1] - bound[0]) / bound[2]);
-    if (!(count < 1e12)) return n.error("delta is 0, or the range too long");  // NaN too
-    return Expr(static_cast<int64_t>(std::max(count, 0.0)));
+    if (all_known) {
+      const double count = std::ceil((known[1] - known[0]) / known[2]);
+      if (!(count < 1e12)) return n.error("delta is 0, or the range too long");  // NaN too
+      return Expr(static_cast<int64_t>(std::max(count, 0.0)));
+    }
+    DLC_TRY(const ValueId length, n.emit("sub", {bounds[1], bounds[0]}));
+    DLC_TRY(const ValueId steps, n.emit("div", {length, bounds[2]}));
+    DLC_TRY(const ValueId whole, n.emit("ceil", {steps}));
+    DLC_TRY(const ValueId count, n.emit("cast", {whole}, {{"to", kS64}}));
+    DLC_TRY(const auto counted, n.bounds_of(count, "count"));
+    return max(Expr(0), counted[0]);
   }
   DLC_TRY(const Expr start, known_scalar(n, 0, "start"));
   DLC_TRY(const Expr limit, known_scalar(n, 1, "limit"));
   DLC_TRY(const Expr delta, known_scalar(n, 2, "delta"));
-  const auto step = delta.constant();
-  if (!step || *step == 0) return n.error("delta must be a known integer that is not 0");
-  return max(Expr(0), *step > 0 ? ceil_div(limit - start, delta) : ceil_div(start - limit, -delta));
+  if (delta.is(0)) return n.error("delta is 0");
+  return max(Expr(0), select_nonneg(delta, ceil_div(limit - start, delta), ceil_div(start - limit, -delta)));
 }
 
 Result<Values> range(const NodeView& n) {

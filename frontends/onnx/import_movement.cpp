@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "frontends/onnx/axes.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/tables.h"
 
@@ -22,9 +23,22 @@ Expr product(std::span<const Expr> dims) {
   return p;
 }
 
+// What a 0 and a -1 stand for, where only the run knows whether there is one.
+std::vector<Expr> resolved(std::vector<Expr> shape, std::span<const Expr> in, bool keep_zero) {
+  Expr rest(1);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!keep_zero && i < in.size() && !shape[i].constant())
+      shape[i] = select_nonneg(shape[i] - 1, shape[i], select_nonneg(shape[i], in[i], shape[i]));
+    rest = rest * select_nonneg(shape[i], shape[i], 1);
+  }
+  const Expr open = floor_div(product(in), rest);
+  for (Expr& s : shape) s = select_nonneg(s, s, open);
+  return shape;
+}
+
 Result<Values> reshape(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
-  DLC_TRY(auto shape, n.sizes(1, "shape"));
+  DLC_TRY(auto shape, n.bounds(1, "shape", {-1, NodeView::kAnyBound.hi}));
   DLC_TRY(const int64_t allow_zero, n.attr_int("allowzero", 0));
   const auto& in = n.type(0).shape;
   std::optional<size_t> open;
@@ -41,6 +55,7 @@ Result<Values> reshape(const NodeView& n) {
     }
     rest = rest * shape[i];
   }
+  if (!n.is_known(1)) return reshape_to(n, resolved(std::move(shape), in, allow_zero != 0));
   if (open) {
     if (rest.is(0)) return n.error("the shape has a -1 beside a 0");
     shape[*open] = floor_div(product(in), rest);
@@ -58,24 +73,24 @@ Result<Values> flatten(const NodeView& n) {
   return reshape_to(n, {product(shape.subspan(0, axis)), product(shape.subspan(axis))});
 }
 
-// axes: an attribute before opset 13, an input from then on. Sorted, checked against `rank`, without duplicates.
-Result<std::vector<int64_t>> axes_of(const NodeView& n, int64_t rank) {
-  std::vector<int64_t> axes;
+// axes: an attribute before opset 13, an input from then on. Checked against `rank`; those that are known are sorted
+// and without duplicates.
+Result<std::vector<Expr>> axes_of(const NodeView& n, int64_t rank) {
+  std::vector<Expr> given;
   if (n.has(1)) {
-    DLC_TRY(const auto known, n.known_ints(1, "axes"));
-    for (const Expr& e : known) {
-      if (!e.constant()) return n.error("the axes are symbolic");
-      axes.push_back(*e.constant());
-    }
+    DLC_TRY(given, axes_input(n, 1, rank));
   } else {
-    DLC_TRY(axes, n.attr_ints("axes", std::vector<int64_t>{}));
+    DLC_TRY(const auto list, n.attr_ints("axes", std::vector<int64_t>{}));
+    for (const int64_t a : list) {
+      DLC_TRY(const int64_t axis, checked_axis(n, a, rank));
+      given.emplace_back(axis);
+    }
   }
-  for (auto& a : axes) {
-    DLC_TRY(a, checked_axis(n, a, rank));
-  }
-  std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return n.error("an axis is given twice");
-  return axes;
+  auto axes = constants(given);
+  if (!axes) return given;
+  std::ranges::sort(*axes);
+  if (std::ranges::adjacent_find(*axes) != axes->end()) return n.error("an axis is given twice");
+  return to_exprs(*axes);
 }
 
 Result<Values> squeeze(const NodeView& n) {
@@ -83,22 +98,31 @@ Result<Values> squeeze(const NodeView& n) {
   DLC_TRY(auto axes, axes_of(n, n.rank(0)));
   if (axes.empty() && !n.has(1) && !n.has_attr("axes"))
     for (size_t i = 0; i < n.type(0).shape.size(); ++i)
-      if (n.type(0).shape[i].is(1)) axes.push_back(static_cast<int64_t>(i));
-  return n.emit_all("squeeze", {n.in(0)}, {{"axes", to_exprs(axes)}});
+      if (n.type(0).shape[i].is(1)) axes.emplace_back(static_cast<int64_t>(i));
+  if (!constants(axes)) {
+    DLC_TRY(auto shape, shape_without(n, 1));
+    return reshape_to(n, std::move(shape));
+  }
+  return n.emit_all("squeeze", {n.in(0)}, {{"axes", axes}});
 }
 
 Result<Values> unsqueeze(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
-  size_t count = 0;
+  int64_t count = 0;
   if (n.has(1)) {
-    DLC_TRY(const auto known, n.known_ints(1, "axes"));
-    count = known.size();
+    if (n.rank(1) > 1) return n.error("the axes must be a list");
+    if (n.rank(1) == 1 && !n.type(1).shape[0].constant()) DLC_CHECK(n.known_ints(1, "axes"));
+    count = n.rank(1) == 0 ? 1 : n.type(1).shape[0].constant().value_or(0);
   } else {
     DLC_TRY(const auto list, n.attr_ints("axes", {}));
-    count = list.size();
+    count = static_cast<int64_t>(list.size());
   }
-  DLC_TRY(const auto axes, axes_of(n, n.rank(0) + static_cast<int64_t>(count)));
-  return n.emit_all("unsqueeze", {n.in(0)}, {{"axes", to_exprs(axes)}});
+  DLC_TRY(const auto axes, axes_of(n, n.rank(0) + count));
+  if (!constants(axes)) {
+    DLC_TRY(auto shape, shape_with(n, 1));
+    return reshape_to(n, std::move(shape));
+  }
+  return n.emit_all("unsqueeze", {n.in(0)}, {{"axes", axes}});
 }
 
 Result<Values> transpose(const NodeView& n) {
@@ -123,16 +147,34 @@ Result<ValueId> slice_axes(const NodeView& n, const std::vector<int64_t>& axes, 
   std::vector<Expr> start(shape.size(), Expr(0));
   std::vector<Expr> stop = shape;
   std::vector<Expr> step(shape.size(), Expr(1));
+  // INT64_MAX and INT64_MIN mean "to the end"; kept small enough for exact arithmetic.
+  const auto kept_small = [](const Expr& e) {
+    const auto c = e.constant();
+    return c ? Expr(std::clamp(*c, NodeView::kAnyBound.lo, NodeView::kAnyBound.hi)) : e;
+  };
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto a = static_cast<size_t>(axes[i]);
-    start[a] = starts[i];
-    // INT64_MAX and INT64_MIN mean "to the end"; kept small enough for exact arithmetic.
-    const auto c = stops[i].constant();
-    stop[a] = c ? Expr(std::clamp(*c, -(int64_t{1} << 40), int64_t{1} << 40)) : stops[i];
-    if (const auto s = starts[i].constant()) start[a] = Expr(std::clamp(*s, -(int64_t{1} << 40), int64_t{1} << 40));
+    start[a] = kept_small(starts[i]);
+    stop[a] = kept_small(stops[i]);
     step[a] = steps[i];
   }
   return n.emit("slice", {n.in(0)}, {{"start", start}, {"stop", stop}, {"step", step}});
+}
+
+// Axes, starts and ends at inputs 3, 1 and 2, steps perhaps at 4.
+Result<Values> slice_at_run_time(const NodeView& n) {
+  const int64_t rank = n.rank(0);
+  if (!n.has(1) || !n.has(2)) return n.error("starts or ends are missing");
+  DLC_TRY(const ValueId zeros, filled(n, rank, 0));
+  DLC_TRY(const ValueId ones, filled(n, rank, 1));
+  DLC_TRY(const ValueId shape, shape_of(n, n.in(0)));
+  DLC_TRY(auto start, at_axes(n, 3, n.in(1), zeros, "starts"));
+  DLC_TRY(auto stop, at_axes(n, 3, n.in(2), shape, "ends"));
+  std::vector<Expr> step(static_cast<size_t>(rank), Expr(1));
+  if (n.has(4)) {
+    DLC_TRY(step, at_axes(n, 3, n.in(4), ones, "steps"));
+  }
+  return n.emit_all("slice", {n.in(0)}, {{"start", start}, {"stop", stop}, {"step", step}});
 }
 
 Result<Values> slice(const NodeView& n) {
@@ -148,17 +190,15 @@ Result<Values> slice(const NodeView& n) {
     stops = to_exprs(e);
     DLC_TRY(axes, n.attr_ints("axes", std::vector<int64_t>{}));
   } else {
+    if (n.has(3)) {
+      DLC_TRY(const auto given, axes_input(n, 3, n.rank(0)));
+      if (!constants(given)) return slice_at_run_time(n);
+      axes = *constants(given);
+    }
     DLC_TRY(starts, n.bounds(1, "starts"));
     DLC_TRY(stops, n.bounds(2, "ends"));
-    if (n.has(3)) {
-      DLC_TRY(const auto known, n.known_ints(3, "axes"));
-      for (const Expr& e : known) {
-        if (!e.constant()) return n.error("the axes are symbolic");
-        axes.push_back(*e.constant());
-      }
-    }
     if (n.has(4)) {
-      DLC_TRY(steps, n.known_ints(4, "steps"));
+      DLC_TRY(steps, n.bounds(4, "steps"));
     }
   }
   if (axes.empty())
@@ -315,13 +355,15 @@ Result<Values> trilu(const NodeView& n) {
 }
 
 Result<Values> cumsum(const NodeView& n) {
-  DLC_TRY(const auto axis, n.known_ints(1, "axis"));
-  if (axis.size() != 1 || !axis[0].constant()) return n.error("the axis must be one known integer");
-  DLC_TRY(const int64_t at, checked_axis(n, *axis[0].constant(), n.rank(0)));
+  if (!n.has(0)) return n.error("input 0 is missing");
+  DLC_TRY(const auto axis, axes_input(n, 1, n.rank(0)));
+  if (axis.size() != 1) return n.error("the axis must be one integer");
   DLC_TRY(const int64_t reverse, n.attr_int("reverse", 0));
   DLC_TRY(const int64_t exclusive, n.attr_int("exclusive", 0));
-  return n.emit_all("cumsum", {n.in(0)},
-                    {{"axis", Expr(at)}, {"reverse", Expr(reverse != 0)}, {"exclusive", Expr(exclusive != 0)}});
+  Attrs attrs{{"axis", axis[0]}, {"reverse", Expr(reverse != 0)}, {"exclusive", Expr(exclusive != 0)}};
+  if (axis[0].constant()) return n.emit_all("cumsum", {n.in(0)}, std::move(attrs));
+  DLC_TRY(const ValueId y, along_axis(n, "cumsum", axis[0], std::move(attrs)));
+  return Values{y};
 }
 
 // The record wants time first and batch second.

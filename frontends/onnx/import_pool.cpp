@@ -54,7 +54,7 @@ Result<Values> max_unpool(const NodeView& n) {
   for (size_t i = 0; i < rank; ++i) shape.push_back((in[i + 2] - 1) * stride[i] + kernel[i] - pads[i] - pads[i + rank]);
   DLC_TRY(const ValueId y, n.emit("max_unpool", {n.in(0), n.in(1)}, {{"shape", shape}}));
   if (!n.has(2)) return Values{y};
-  DLC_TRY(const auto wanted, n.known_ints(2, "output_shape"));
+  DLC_TRY(const auto wanted, n.sizes(2, "output_shape"));
   if (wanted.size() != shape.size()) return n.error("'output_shape' has the wrong length");
   std::vector<Expr> hi;
   for (size_t i = 0; i < shape.size(); ++i) hi.push_back(wanted[i] - shape[i]);

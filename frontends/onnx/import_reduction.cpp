@@ -1,6 +1,7 @@
 // Reductions, softmax and normalisations.
 #include <fmt/format.h>
 
+#include "frontends/onnx/axes.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/tables.h"
 
@@ -11,29 +12,22 @@ namespace {
 using Values = std::vector<ValueId>;
 
 // Reduced axes: an attribute, or an input from some opset on (13 for ReduceSum, 18 for the others).
-Result<std::vector<int64_t>> reduced_axes(const NodeView& n, bool& nothing) {
+Result<std::vector<Expr>> reduced_axes(const NodeView& n, bool& nothing) {
   const int64_t rank = n.rank(0);
-  std::vector<int64_t> axes;
-  bool given = false;
+  std::vector<Expr> axes;
   if (n.has(1)) {
-    DLC_TRY(const auto known, n.known_ints(1, "axes"));
-    for (const Expr& e : known) {
-      const auto c = e.constant();
-      if (!c) return n.error("the axes are symbolic");
-      axes.push_back(*c);
-    }
-    given = !axes.empty();
+    DLC_TRY(axes, axes_input(n, 1, rank));
   } else if (n.has_attr("axes")) {
-    DLC_TRY(axes, n.attr_ints("axes", {}));
-    given = !axes.empty();
+    DLC_TRY(auto list, n.attr_ints("axes", {}));
+    for (auto& a : list) {
+      DLC_TRY(a, checked_axis(n, a, rank));
+    }
+    axes = to_exprs(list);
   }
   DLC_TRY(const int64_t noop, n.attr_int("noop_with_empty_axes", 0));
-  nothing = !given && noop != 0;
-  if (!given && noop == 0)
-    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
-  for (auto& a : axes) {
-    DLC_TRY(a, checked_axis(n, a, rank));
-  }
+  nothing = axes.empty() && noop != 0;
+  if (axes.empty() && noop == 0)
+    for (int64_t i = 0; i < rank; ++i) axes.emplace_back(i);
   return axes;
 }
 
@@ -44,7 +38,9 @@ Result<Values> reduce(const NodeView& n) {
   DLC_TRY(const auto axes, reduced_axes(n, nothing));
   if (nothing) return Values{n.in(0)};
   DLC_TRY(const int64_t keepdims, n.attr_int("keepdims", 1));
-  return n.emit_all(Record, {n.in(0)}, {{"axes", to_exprs(axes)}, {"keepdims", Expr(keepdims != 0)}});
+  if (constants(axes)) return n.emit_all(Record, {n.in(0)}, {{"axes", axes}, {"keepdims", Expr(keepdims != 0)}});
+  DLC_TRY(const ValueId y, reduce_over(n, Record, 1, keepdims != 0));
+  return Values{y};
 }
 
 template <const char* Record>

@@ -174,12 +174,10 @@ Result<TensorType> Importer::input_type(const std::string& name, const onnx::Typ
     const std::string symbol = symbol_of(model_name);
     const auto bound = options_.dims.contains(model_name) ? options_.dims.find(model_name) : options_.dims.find(symbol);
     const Interval range = bound == options_.dims.end() ? options_.default_range : bound->second;
-    if (range.lo == range.hi) {
-      type.shape.emplace_back(range.lo);
-    } else {
-      graph_.symbols[symbol] = Range(range.lo, range.hi);
-      type.shape.push_back(Expr::symbol(symbol));
-    }
+    const bool fixed = range.lo == range.hi;
+    if (!fixed) graph_.symbols[symbol] = Range(range.lo, range.hi);
+    type.shape.push_back(fixed ? Expr(range.lo) : Expr::symbol(symbol));
+    if (named) scopes_.back().dims.emplace(model_name, type.shape.back());
   }
   return type;
 }
@@ -191,7 +189,7 @@ Result<> Importer::import_initializers(const onnx::GraphProto& g) {
     if (scopes_.back().values.contains(t.name()))
       return fail(where, fmt::format("initializer '{}' is defined twice", t.name()));
     DLC_TRY(Tensor tensor, to_tensor(t, folder_, where, &model_));
-    scopes_.back().values[t.name()] = graph_.add_constant(graph_.unique_name(t.name()), std::move(tensor));
+    DLC_CHECK(define(t.name(), graph_.add_constant(graph_.unique_name(t.name()), std::move(tensor)), where));
   }
   return {};
 }
@@ -254,7 +252,7 @@ Result<> Importer::import_inputs(const onnx::GraphProto& g) {
 
 Result<> Importer::define(const std::string& name, ValueId v, const Loc& where) {
   if (!scopes_.back().values.emplace(name, v).second) return fail(where, fmt::format("value '{}' is made twice", name));
-  return {};
+  return check_declared(name, v, where);
 }
 
 Result<ValueId> Importer::lookup(const std::string& name, const Loc& where) const {
@@ -314,7 +312,11 @@ Result<> Importer::import_node(const onnx::NodeProto& node, int index) {
 // A sequence gives one output for each of its elements, an absent optional value none.
 Result<> Importer::import_outputs(const onnx::GraphProto& g) {
   if (g.output_size() == 0) return fail({file_, 0, 0, {}}, "the model has no output");
+  std::set<std::string> seen;
   for (const auto& v : g.output()) {
+    if (!seen.insert(v.name()).second)
+      return fail({file_, 0, 0, v.name()}, fmt::format("output '{}' is declared twice", v.name()),
+                  "give each output a name of its own (an Identity node renames a value)");
     DLC_TRY(const ValueId id, lookup(v.name(), {file_, 0, 0, v.name()}));
     const Bundle* b = bundle(id);
     if (b == nullptr) {
@@ -343,6 +345,7 @@ Result<> Importer::import(const onnx::ModelProto& model) {
   check_supported(g.node(), unsupported);
   for (const auto& f : model.functions()) check_supported(f.node(), unsupported);
   if (!unsupported.empty()) return std::unexpected(std::move(unsupported));
+  declare(g);
   DLC_CHECK(import_initializers(g));
   DLC_CHECK(import_inputs(g));
   DLC_CHECK(import_nodes(g.node()));

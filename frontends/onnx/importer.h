@@ -70,7 +70,10 @@ class NodeView {
   // The same where the graph's structure does not depend on them: what is not known becomes a symbol that the run gives
   // its value. Sizes are not negative, bounds may be.
   Result<std::vector<Expr>> sizes(size_t input, std::string_view what) const;
-  Result<std::vector<Expr>> bounds(size_t input, std::string_view what) const;
+  Result<std::vector<Expr>> bounds(size_t input, std::string_view what, Interval range = kAnyBound) const;
+  Result<std::vector<Expr>> bounds_of(ValueId v, std::string_view what, Interval range = kAnyBound) const;
+  static constexpr Interval kAnyBound{-(int64_t{1} << 40), int64_t{1} << 40};
+  bool is_known(size_t input) const;  // every element, as known_ints would give it
   Result<Tensor> constant(size_t input, std::string_view what) const;
 
   // Adds a node and returns its first result / all results.
@@ -86,7 +89,6 @@ class NodeView {
 
  private:
   const onnx::AttributeProto* find(std::string_view name) const;
-  Result<std::vector<Expr>> run_time_ints(size_t input, std::string_view what, bool negative) const;
   Importer& importer_;
   const onnx::NodeProto& proto_;
   std::vector<ValueId> inputs_;
@@ -137,6 +139,8 @@ class Importer {
   Result<std::vector<ValueId>> inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments, const Loc& where);
   // Whether the inputs that `v` is computed from are all given.
   bool can_fix(ValueId v) const;
+  // Whether a given input becomes a constant only if there is no other way.
+  bool keeps_inputs() const { return options_.symbolic_dims; }
   // The tensor that `v` is for the inputs the model will be given; those it depends on become constants.
   Result<Tensor> fixed_value(ValueId v, const Loc& where);
 
@@ -145,10 +149,17 @@ class Importer {
   const Tensor* given_tensor(ValueId input) const;
   Result<> fix_input(ValueId input, const Loc& where);
 
+  // What the model declares of a value, and in which of its lists.
+  struct Declaration {
+    const onnx::TypeProto* type;
+    std::string_view kind;
+  };
   // Names of values; a function's body does not see those around it.
   struct Scope {
     std::map<std::string, ValueId> values;
     bool sealed = false;
+    std::multimap<std::string, Declaration> declared;
+    std::map<std::string, Expr> dims;  // what the model's names of dims stand for
   };
 
   Result<> import_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& sets);
@@ -167,7 +178,11 @@ class Importer {
   Result<> import_outputs(const onnx::GraphProto& g);
   std::string symbol_of(const std::string& model_name);
   Result<TensorType> input_type(const std::string& name, const onnx::TypeProto& t, const Tensor* given);
+  // Every value gets its name here, and must be what the model declares of it.
   Result<> define(const std::string& name, ValueId v, const Loc& where);
+  void declare(const onnx::GraphProto& g);
+  bool fits(const onnx::TypeProto::Tensor& declared, const TensorType& given);
+  Result<> check_declared(const std::string& name, ValueId v, const Loc& where);
   Result<ValueId> lookup(const std::string& name, const Loc& where) const;
   const OpEntry* find_op(const onnx::NodeProto& node) const;
   const onnx::FunctionProto* find_function(const onnx::NodeProto& node) const;

@@ -125,46 +125,49 @@ Result<std::vector<Expr>> NodeView::known_ints_of(ValueId v, std::string_view wh
 }
 
 Result<std::vector<Expr>> NodeView::sizes(size_t input, std::string_view what) const {
-  return run_time_ints(input, what, false);
+  return bounds(input, what, {0, kAnyBound.hi});
 }
 
-Result<std::vector<Expr>> NodeView::bounds(size_t input, std::string_view what) const {
-  return run_time_ints(input, what, true);
-}
-
-Result<std::vector<Expr>> NodeView::run_time_ints(size_t input, std::string_view what, bool negative) const {
+Result<std::vector<Expr>> NodeView::bounds(size_t input, std::string_view what, Interval range) const {
   if (!has(input)) return error(fmt::format("input {} ({}) is missing", input, what));
-  const ValueId v = inputs_[input];
+  return bounds_of(inputs_[input], what, range);
+}
+
+// A value is the difference of two symbols, of which one is 0: sizes, which a run binds, are not negative.
+Result<std::vector<Expr>> NodeView::bounds_of(ValueId v, std::string_view what, Interval range) const {
   auto elements = importer_.values().elements(v);
+  const TensorType& type = graph().value(v).type;
   std::optional<int64_t> count = 1;
-  for (const Expr& d : type(input).shape)
-    count = count && d.constant() ? checked_mul(*count, *d.constant()) : std::nullopt;
-  const bool counted = count && *count <= ValueInference::kMaxElements && type(input).dtype.is_int();
-  if (importer_.values().known(v) || importer_.can_fix(v) || !counted) return known_ints(input, what);
+  for (const Expr& d : type.shape) count = count && d.constant() ? checked_mul(*count, *d.constant()) : std::nullopt;
+  const bool counted = count && *count <= ValueInference::kMaxElements && type.dtype.is_int();
+  const bool fixed = importer_.can_fix(v) && !importer_.keeps_inputs();
+  if (importer_.values().known(v) || fixed || !counted) return known_ints_of(v, what);
   elements.resize(static_cast<size_t>(*count));
-  constexpr int64_t kMost = int64_t{1} << 40;
   std::vector<Expr> positive, below, values;
-  const auto symbol = [&](const std::string& part) {
+  const auto symbol = [&](const std::string& part, int64_t most) {
     std::string name = "v";
     for (const char c : name_ + part) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
     std::string unique = name;
     for (int i = 1; graph().symbols.contains(unique); ++i) unique = fmt::format("{}_{}", name, i);
-    graph().symbols[unique] = Range(0, kMost);
+    graph().symbols[unique] = Range(0, std::max<int64_t>(most, 0));
     return Expr::symbol(unique);
   };
   for (size_t i = 0; i < elements.size(); ++i) {
     const auto known = elements[i];
     const std::string part = fmt::format("_{}{}", what, i);
-    positive.push_back(known && known->constant() ? Expr(std::max<int64_t>(*known->constant(), 0)) : symbol(part));
+    positive.push_back(known && known->constant() ? Expr(std::max<int64_t>(*known->constant(), 0))
+                                                  : symbol(part, range.hi));
     if (known && known->constant())
       below.emplace_back(std::max<int64_t>(-*known->constant(), 0));
     else
-      below.push_back(negative ? symbol(part + "_neg") : Expr(0));
+      below.push_back(range.lo < 0 ? symbol(part + "_neg", -range.lo) : Expr(0));
     values.push_back(known && known->constant() ? *known : positive.back() - below.back());
   }
   DLC_CHECK(emit("bind_values", {v}, {{"positive", positive}, {"negative", below}}));
   return values;
 }
+
+bool NodeView::is_known(size_t input) const { return has(input) && importer_.values().known(inputs_[input]); }
 
 Result<Tensor> NodeView::constant(size_t input, std::string_view what) const {
   if (!has(input)) return error(fmt::format("input {} ({}) is missing", input, what));
@@ -199,7 +202,7 @@ Result<ValueId> NodeView::reshaped(ValueId v, std::vector<int64_t> shape) const 
   const Value& value = graph().value(v);
   if (value.constant) {
     DLC_TRY(Tensor t, value.constant->reshaped(std::move(shape)));
-    return add_constant(std::move(t));
+    return graph().add_constant(graph().unique_name(value.name + ".reshaped"), std::move(t));
   }
   return emit("reshape", {v}, {{"shape", std::vector<Expr>(shape.begin(), shape.end())}});
 }

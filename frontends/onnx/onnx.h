@@ -28,7 +28,8 @@ struct OnnxOptions {
   std::map<std::string, OnnxValue, std::less<>> given;
   // Every given tensor becomes a constant.
   bool fold_given = false;
-  // Every extent above 1 of an input becomes a symbol, equal extents the same one.
+  // Every extent above 1 of an input becomes a symbol, equal extents the same one. A given tensor becomes a constant
+  // only where there is no other way: it decides the rank of a value, or which nodes there are.
   bool symbolic_dims = false;
 };
 

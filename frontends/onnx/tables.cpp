@@ -71,13 +71,18 @@ Result<ValueId> scalar_input(const NodeView& n, size_t input) {
 }
 
 Result<Expr> known_scalar(const NodeView& n, size_t input, std::string_view what) {
+  ValueId x = n.in(input);
   if (n.has(input) && n.type(input).dtype.is_float()) {
-    DLC_TRY(const Tensor t, n.constant(input, what));
-    const double v = t.elements() == 1 ? t.get_double(0) : NAN;
-    if (!(v == std::floor(v) && std::abs(v) < 1e15)) return n.error(fmt::format("input {} must be one integer", what));
-    return Expr(static_cast<int64_t>(v));
+    if (const auto t = n.constant(input, what)) {
+      const double v = t->elements() == 1 ? t->get_double(0) : NAN;
+      if (!(v == std::floor(v) && std::abs(v) < 1e15))
+        return n.error(fmt::format("input {} must be one integer", what));
+      return Expr(static_cast<int64_t>(v));
+    }
+    DLC_TRY(x, n.emit("cast", {x}, {{"to", kS64}}));
   }
-  DLC_TRY(const auto known, n.bounds(input, what));
+  if (x == kNoValue) return n.error(fmt::format("input {} ({}) is missing", input, what));
+  DLC_TRY(const auto known, n.bounds_of(x, what));
   if (known.size() != 1) return n.error(fmt::format("input {} must be one integer", what));
   return known[0];
 }

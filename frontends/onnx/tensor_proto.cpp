@@ -61,6 +61,11 @@ Result<> copy_field(const Field& field, const onnx::TensorProto& proto, Tensor& 
       t.set_double(i, static_cast<double>(field[i]));
     else
       t.set_int(i, static_cast<int64_t>(field[i]));
+    if (t.dtype().is_int() && t.get_int(i) != static_cast<int64_t>(field[i]))
+      return fail(where,
+                  fmt::format("element {} of tensor '{}' is {}, which is no {}", i, proto.name(), field[i],
+                              to_string(t.dtype())),
+                  "the model is damaged; export it again");
   }
   return {};
 }
