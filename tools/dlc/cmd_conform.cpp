@@ -17,6 +17,7 @@ struct Options {
   std::string suite, device = "interp:", variant = "known", expect, write_list;
   std::vector<std::string> only;
   int sample = 1;
+  int64_t floor = 0;
   uint64_t seed = 1;
 };
 
@@ -83,8 +84,18 @@ Result<int> run(const Options& o, Context& cx) {
     progress.step(name);
   }
   const bool whole = o.only.empty() && o.sample <= 1;
-  const auto wrong = o.expect.empty() ? std::vector<std::string>() : surprises(expected, verdicts, whole);
-  if (!o.expect.empty()) {
+  const bool judged = !o.expect.empty() || o.floor > 0;
+  const auto beyond_refusals = [&] {  // what the variant may not know is refused, never wrong
+    std::map<std::string, Verdict> run;
+    for (const auto& [name, v] : verdicts)
+      if (v.result != Verdict::Result::refused) run.emplace(name, v);
+    return run;
+  };
+  std::vector<std::string> wrong;
+  if (!o.expect.empty())
+    wrong = o.floor > 0 ? surprises(expected, beyond_refusals(), false) : surprises(expected, verdicts, whole);
+  if (counts["passed"] < o.floor) wrong.push_back(fmt::format("{} tests pass, {} must", counts["passed"], o.floor));
+  if (judged) {
     text.clear();
     for (const std::string& w : wrong) text += w + "\n";
   }
@@ -102,7 +113,7 @@ Result<int> run(const Options& o, Context& cx) {
               {"total", names.size()},      {"seconds", watch.ms() / 1000}, {"unexpected", wrong},
               {"tests", std::move(tests)}};
   cx.print(result, text);
-  const bool good = o.expect.empty() ? counts["failed"] == 0 : wrong.empty();
+  const bool good = judged ? wrong.empty() : counts["failed"] == 0;
   return good ? kOk : kFailed;
 }
 
@@ -113,11 +124,15 @@ void add_conform(CLI::App& app, Context& cx) {
   CLI::App* sub = add_command(app, cx, "conform", "Run a folder of tests in ONNX's layout on a device");
   sub->add_option("--suite", o->suite, "The folder: one folder for each test, with model.onnx in it")->required();
   sub->add_option("--device", o->device, "interp: (the default), cpu:, ...");
-  sub->add_option("--variant", o->variant,
-                  "What is known when compiling: the inputs' values (known), nothing (unknown), not even the sizes "
-                  "(symbolic); or every input is a constant")
+  sub->add_option(
+         "--variant", o->variant,
+         "What is known when compiling: the inputs' values (known), nothing of them (unknown), not their sizes "
+         "(symbolic); or every input is a constant")
       ->check(CLI::IsMember({"known", "unknown", "constant", "symbolic"}));
   sub->add_option("--expect", o->expect, "The list of what each test does; anything else is a failure");
+  sub->add_option("--floor", o->floor,
+                  "At least so many tests must pass; with --expect, any test may be refused, but none may be wrong")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   sub->add_option("--write-list", o->write_list, "Write such a list; what one that is there allows stays allowed");
   sub->add_option("--only", o->only, "Only tests whose name holds this text")->allow_extra_args(false);
   sub->add_option("--sample", o->sample, "Only one test in N, chosen by the seed")->check(CLI::Range(1, 1000));

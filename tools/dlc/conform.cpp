@@ -102,7 +102,7 @@ class Case {
     const auto values = options.given;
     options.fold_given = runner_.variant == "constant";
     options.symbolic_dims = runner_.variant == "symbolic";
-    if (runner_.variant == "unknown" || runner_.variant == "symbolic")
+    if (runner_.variant == "unknown")
       std::erase_if(options.given, [&](const auto& g) { return is_plain_tensor(signature, g.first); });
     auto graph = import_onnx(folder_ + "/model.onnx", options);
     if (!graph) return static_cast<void>(refused(graph.error()));

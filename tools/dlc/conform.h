@@ -51,7 +51,8 @@ Result<std::vector<std::string>> list_tests(const std::string& suite);
 struct TestRunner {
   std::string suite, device;
   // "known": the inputs' values are known when compiling. "unknown": only the lengths of sequences are.
-  // "constant": every input is a constant. "symbolic": every extent above 1 of an input is a symbol.
+  // "constant": every input is a constant. "symbolic": every extent above 1 of an input is a symbol, and an input whose
+  // elements decide the rank of a value, or which nodes there are, is known (Verdict::folded names it).
   std::string variant = "known";
   PluginRegistry* plugins = nullptr;
   std::function<Result<Graph>(Graph)> optimise;         // for interp:
