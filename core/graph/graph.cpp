@@ -4,7 +4,6 @@
 #include <queue>
 
 #include "core/graph/kernel_cache.h"
-#include "core/ops/domains.h"
 
 namespace dlc {
 
@@ -29,8 +28,6 @@ ValueId Graph::add_constant(std::string name, Tensor value) {
   return v;
 }
 
-static Result<> check_constants(const Graph& g, const Node& n);
-
 Result<NodeId> Graph::add_node(std::string op, std::vector<ValueId> inputs, Attrs attrs,
                                std::vector<std::string> locations, const std::string& result_name) {
   const auto id = static_cast<NodeId>(nodes_.size());
@@ -40,7 +37,6 @@ Result<NodeId> Graph::add_node(std::string op, std::vector<ValueId> inputs, Attr
          .attrs = std::move(attrs),
          .locations = std::move(locations)};
   DLC_TRY(auto kernel, shared_kernel(n));
-  DLC_CHECK(check_constants(*this, n));
   auto types = result_types(*kernel);
   for (size_t i = 0; i < types.size(); ++i) {
     const auto v = static_cast<ValueId>(values_.size());
@@ -197,22 +193,6 @@ Result<std::vector<Operand>> operands_of(const Graph& g, const Record& record, c
 }
 
 }  // namespace
-
-// A real constant with a domain is checked when its node is made: a scale of 0 is no run's fault. An index out of range
-// is the run's to report, which may never read there.
-Result<> check_constants(const Graph& g, const Node& n) {
-  DLC_TRY(const Record* record, record_of(g, n));
-  std::vector<detail::ConstantOperand> constants;
-  for (size_t i = 0; i < std::min(n.inputs.size(), record->operands().size()); ++i) {
-    if (record->operands()[i].variadic) break;
-    const ValueId v = n.inputs[i];
-    if (v != kNoValue && g.value(v).constant && g.value(v).type.dtype.is_float() && detail::has_domain(*record, i))
-      constants.push_back({i, g.value(v).name, &*g.value(v).constant});
-  }
-  if (constants.empty()) return {};
-  DLC_TRY(const auto operands, operands_of(g, *record, n));
-  return detail::check_elements(g.record_set(), *record, operands, n.attrs, g.symbols, constants, location(n));
-}
 
 Result<std::vector<Operand>> Graph::operands(NodeId n) const {
   DLC_TRY(const Record* record, record_of(*this, node(n)));

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "core/ops/domains.h"
 #include "dlc/base/checked.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/tensor_proto.h"
@@ -177,6 +178,23 @@ Result<Tensor> NodeView::constant(size_t input, std::string_view what) const {
   return fixed;
 }
 
+// A real constant is one its operand may be: a scale of 0 is no run's fault. An index out of range is the run's to
+// report, which may never read there.
+static Result<> check_constants(const Graph& g, NodeId id, const Loc& where) {
+  const Node& n = g.node(id);
+  const Record* record = g.record_set().find(n.op);
+  std::vector<detail::ConstantOperand> constants;
+  for (size_t i = 0; i < std::min(n.inputs.size(), record->operands().size()); ++i) {
+    if (record->operands()[i].variadic) break;
+    const ValueId v = n.inputs[i];
+    if (v != kNoValue && g.value(v).constant && g.value(v).type.dtype.is_float() && detail::has_domain(*record, i))
+      constants.push_back({i, g.value(v).name, &*g.value(v).constant});
+  }
+  if (constants.empty()) return {};
+  DLC_TRY(const auto operands, g.operands(id));
+  return detail::check_elements(g.record_set(), *record, operands, n.attrs, g.symbols, constants, where);
+}
+
 Result<std::vector<ValueId>> NodeView::emit_all(std::string op, std::vector<ValueId> inputs, Attrs attrs) const {
   auto id = graph().add_node(std::move(op), std::move(inputs), std::move(attrs), {name_});
   if (!id) {
@@ -186,6 +204,7 @@ Result<std::vector<ValueId>> NodeView::emit_all(std::string op, std::vector<Valu
     }
     return std::unexpected(std::move(id).error());
   }
+  DLC_CHECK(check_constants(graph(), *id, loc()));
   return graph().node(*id).outputs;
 }
 
