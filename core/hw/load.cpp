@@ -181,13 +181,13 @@ Result<HwDescription> parse_hw(std::string_view text, const std::string& file, c
   hw.file = file;
   ReadContext cx(hw);
   read_sections(cx, *root, overrides);
-  if (cx.errors.empty()) check_references(cx);
-  if (cx.errors.empty()) build_forms(cx);
-  if (cx.errors.empty()) {
+  if (cx.ok()) check_references(cx);
+  if (cx.ok()) build_forms(cx);
+  if (cx.ok()) {
     hw.arch_hash = hash_sections(cx, *root, false);
     hw.full_hash = hash_sections(cx, *root, true);
   }
-  if (!cx.errors.empty()) return std::unexpected(std::move(cx.errors));
+  if (!cx.ok()) return std::unexpected(cx.failure());
   return hw;
 }
 
@@ -206,6 +206,7 @@ Result<HwArgument> parse_hw_argument(std::string_view text) {
     const std::string key = part.substr(0, equals), value = part.substr(equals + 1);
     if (out.name == "native") {
       if (key != "max") return fail({}, "--hw=native takes max=v1 .. v4, not '" + key + "'");
+      if (!out.max.empty()) return fail({}, "--hw=native: max is given twice");
       out.max = value;
       continue;
     }
@@ -216,6 +217,25 @@ Result<HwArgument> parse_hw_argument(std::string_view text) {
   return out;
 }
 
+namespace {
+
+// What `--hw` may be: native, and the descriptions of these folders, with and without their ending.
+std::vector<std::string> names_in(const std::vector<std::string>& folders) {
+  std::vector<std::string> names = {"native"};
+  for (const std::string& folder : folders) {
+    std::error_code ec;
+    for (const auto& e : std::filesystem::directory_iterator(folder, ec)) {
+      if (e.path().extension() != ".yaml") continue;
+      names.push_back(e.path().filename().string());
+      names.push_back(e.path().stem().string());
+    }
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace
+
 Result<HwDescription> load_hw(std::string_view argument, const HwLoadOptions& options) {
   DLC_TRY(const HwArgument arg, parse_hw_argument(argument));
   if (arg.name == "native") {
@@ -223,7 +243,8 @@ Result<HwDescription> load_hw(std::string_view argument, const HwLoadOptions& op
     return parse_hw(text, "native");
   }
   std::vector<std::string> tried = {arg.name};
-  for (const std::string& folder : options.search)
+  const bool is_path = arg.name.find('/') != std::string::npos;
+  for (const std::string& folder : is_path ? std::vector<std::string>() : options.search)
     for (const char* suffix : {"", ".yaml"}) tried.push_back(folder + "/" + arg.name + suffix);
   std::string list;
   for (const std::string& path : tried) {
@@ -234,7 +255,9 @@ Result<HwDescription> load_hw(std::string_view argument, const HwLoadOptions& op
     }
     list += (list.empty() ? "" : ", ") + path;
   }
-  return fail({}, "no hardware description '" + arg.name + "'", "looked for " + list);
+  const std::string near = did_you_mean(arg.name, names_in(options.search));
+  return fail({}, "no hardware description '" + arg.name + "'",
+              (near.empty() ? near : near + " ") + "looked for " + list);
 }
 
 }  // namespace dlc

@@ -222,7 +222,9 @@ void MapReader::done() {
   if (!is_map_) return;
   for (const auto& e : node_.entries) {
     if (known_.contains(e.key)) continue;
-    cx_.error(e.loc(), "unknown key '" + e.key + "' in " + what_, did_you_mean(e.key, {known_.begin(), known_.end()}));
+    if (cx_.unknown_keys.diagnostics.size() < kMaxErrors)
+      cx_.unknown_keys.add(Error(e.loc(), "unknown key '" + e.key + "' in " + what_,
+                                 did_you_mean(e.key, {known_.begin(), known_.end()})));
   }
 }
 

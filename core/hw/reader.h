@@ -24,10 +24,13 @@ class ReadContext {
   explicit ReadContext(HwDescription& hw) : hw(hw) {}
 
   HwDescription& hw;
-  Error errors;
+  Error errors, unknown_keys;
 
   void error(const Loc& loc, std::string message, std::string hint = {});
   void error(Error e) { errors.add(std::move(e)); }
+  bool ok() const { return errors.empty() && unknown_keys.empty(); }
+  // Unknown keys alone, if there are any: what else is wrong may be only because of them.
+  Error failure() { return std::move(unknown_keys.empty() ? errors : unknown_keys); }
   // The value of r, or T{} with the error noted.
   template <class T>
   T take(Result<T> r) {

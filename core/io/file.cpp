@@ -11,33 +11,16 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/io/fd.h"
 #include "core/io/write_parts.h"
 
 namespace dlc {
 
 namespace {
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::unexpected<Error> system_error(const std::string& path, std::string_view what) {
   return fail({path, 0, 0, {}}, fmt::format("{}: {}", what, std::strerror(errno)));
@@ -66,17 +49,21 @@ class PendingFile {
  public:
   static Result<PendingFile> open(const std::string& path) {
     struct stat st{};
+    std::optional<mode_t> mode;  // of the file that is replaced
     if (path.empty()) return fail({}, "cannot write: the file's name is empty");
     if (::stat(path.c_str(), &st) == 0) {
       if (!S_ISREG(st.st_mode))
         return fail({path, 0, 0, {}},
                     S_ISDIR(st.st_mode) ? "cannot write: is a folder" : "cannot write: is not a regular file");
+      if (::access(path.c_str(), W_OK) != 0) return system_error(path, "cannot write");
+      mode = st.st_mode & 07777;
     } else if (errno == ELOOP) {
       return system_error(path, "cannot write");
     }
     PendingFile f(path, behind_links(path));
     DLC_TRY(f.fd_, lock(path, f.temporary_));
     f.held_ = true;
+    if (mode) static_cast<void>(::fchmod(f.fd_.get(), *mode));  // where the file system has modes
     return f;
   }
   PendingFile(const PendingFile&) = delete;

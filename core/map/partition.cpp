@@ -145,21 +145,32 @@ Result<> symbolic(const Graph& g, const HwDescription& hw, const std::string& de
   return {};
 }
 
+// Whether it is the description's `ops:` that keeps the machine from doing anything: without it something would run
+// there, or was meant to and does not fit.
+Result<bool> is_by_rule(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
+                        const Placed& placed) {
+  if (std::ranges::none_of(placed.nodes, [](const NodePlacement& p) { return p.rule == "ops"; })) return false;
+  HwDescription without = hw;
+  without.ops.clear();
+  DLC_TRY(const Placed free, map::place(g, without, device, ask));
+  return on_device(free) > 0 || !free.problems.empty();
+}
+
 // A compilation that gives the machine nothing at all to do is told.
-void nothing(const Graph& g, const HwDescription& hw, Placed& placed) {
-  if (on_device(placed) > 0 || placed.units.empty() || !placed.problems.empty()) return;
+Result<> nothing(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
+                 Placed& placed) {
+  if (on_device(placed) > 0 || placed.units.empty() || !placed.problems.empty()) return {};
   const NodePlacement* first = nullptr;
-  bool by_rule = false;
   for (const NodeId n : g.order()) {
     const NodePlacement& p = placed.nodes[static_cast<size_t>(n)];
-    by_rule |= p.rule == "ops";
     if (first == nullptr && p.rule != "ops" && p.rule != "view") first = &p;
   }
   const std::string message = fmt::format("nothing of this model runs on {}", hw.name);
+  DLC_TRY(const bool by_rule, is_by_rule(g, hw, device, ask, placed));
   if (by_rule || first == nullptr) {
     placed.problems.push_back(
         {Severity::warning, {hw.file, 0, 0, {}}, message + ": its description leaves to the host what could", {}});
-    return;
+    return {};
   }
   bool integers = false;  // that stand for something quantised
   for (const NodeId n : g.order())
@@ -170,12 +181,13 @@ void nothing(const Graph& g, const HwDescription& hw, Placed& placed) {
                                {},
                                fmt::format("{}: it computes in floats, {} in integers", message, hw.name),
                                "quantise it first: QuantizeLinear and DequantizeLinear around its operators (QDQ), as "
-                               "onnxruntime's quantize_static writes them"});
+                               "onnxruntime's quantize_static writes them; or compile it for the CPU: --hw=native"});
   else
     placed.problems.push_back({Severity::error,
                                {hw.file, first->yaml_line, 0, first->name},
                                fmt::format("{}; {}: {}", message, first->op, first->why),
                                "dlc explain says it for every node"});
+  return {};
 }
 
 }  // namespace
@@ -223,7 +235,7 @@ Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const st
                                const AskDevice& ask) {
   DLC_TRY(Placed placed, map::place(g, hw, device, ask));
   DLC_CHECK(symbolic(g, hw, device, ask, placed));
-  nothing(g, hw, placed);
+  DLC_CHECK(nothing(g, hw, device, ask, placed));
   Partitioning out;
   DLC_TRY(out.partitions, Cutter(g, placed.units, device).run());
   for (const NodeId n : g.order()) out.nodes.push_back(std::move(placed.nodes[static_cast<size_t>(n)]));

@@ -10,26 +10,11 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/io/fd.h"
+
 namespace dlc::onnx_frontend {
 
 namespace {
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 Result<MappedFile> map_range(int fd, uint64_t file_size, uint64_t offset, uint64_t length, const Loc& where,
                              const std::string& name) {

@@ -1,7 +1,6 @@
 // Models that the accelerator cannot take, and what is said of them.
-#include <nlohmann/json.hpp>
 
-#include "tests/error/run.h"
+#include "tests/error/json.h"
 
 using namespace dlc::test;
 
@@ -26,6 +25,8 @@ void integers(onnx::ModelProto& m, const std::string& name, const std::vector<in
   }
   for (int64_t i = 0; i < n; ++i) t->add_int32_data(static_cast<int32_t>(i % 5));
 }
+
+constexpr const char* kLeaves = "nothing of this model runs on nx16: its description leaves to the host what could";
 
 // x -> QDQ -> `op` -> QDQ -> y: quantised as onnxruntime writes it. The first two nodes are `in_q`, `in_dq`.
 onnx::ModelProto quantised(const std::vector<int64_t>& shape, const std::vector<int64_t>& result,
@@ -64,14 +65,6 @@ void machine_with_rule(const Folder& f, const std::string& rule) {
   yaml.insert(at + 5, "  - " + rule + "\n");
   f.write("my.yaml", yaml);
   f.write("asic.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
-}
-
-nlohmann::json json_of(const Folder& f, const std::string& arguments) {
-  const Outcome o = must_succeed(f, arguments + " --json");
-  const auto j = nlohmann::json::parse(o.out, nullptr, false);
-  INFO(o.out);
-  REQUIRE(j.is_object());
-  return j;
 }
 
 }  // namespace
@@ -125,6 +118,53 @@ TEST_CASE("a model of which nothing runs on the accelerator", "[error]") {
   const Outcome o = must_succeed(f, "--hw=my.yaml q.onnx -o q.dlca");
   CHECK_THAT(o.err, Catch::Matchers::Contains("warning: nothing of this model runs on nx16"));
   CHECK_THAT(o.out, Catch::Matchers::Contains("0 of 4 nodes on nx16, 4 on the host"));
+  // What was said then is said again where the accelerator is asked for.
+  must_succeed(f, "bench q.dlca --runs 1 --warmup 0");
+  CHECK_THAT(must_succeed(f, "explain q.dlca").out, Catch::Matchers::Contains(kLeaves));
+  for (const char* command : {"run q.dlca --device asic:func", "bench q.dlca --device asic:rtl", "cosim q.dlca"})
+    must_fail(f, command,
+              {"all of the model 'q' is on the host, nothing on nx16", "next: --device cpu: runs it; dlc explain",
+               std::string("note: when it was compiled: ") + kLeaves});
+}
+
+TEST_CASE("a float network on the accelerator is told so by every command", "[error]") {
+  const Folder f("asic_float");
+  auto m = mlp();
+  node(m, "Softmax", "last", {"y"}, "p");  // which the description places on the host
+  m.mutable_graph()->mutable_output(0)->set_name("p");
+  f.write("m.onnx", m);
+  for (const char* command : {"--hw=asic m.onnx -o m.dlca", "run --hw=asic m.onnx --device asic:func",
+                              "compare --hw=asic m.onnx", "bench --hw=asic m.onnx"})
+    must_fail(f, command,
+              {"nothing of this model runs on nx16: it computes in floats, nx16 in integers", "quantise it first",
+               "or compile it for the CPU: --hw=native"});
+  const auto said = json_of(f, "explain --hw=asic m.onnx");
+  REQUIRE(said["problems"].size() == 1);
+  CHECK_THAT(said["problems"][0]["message"].get<std::string>(), Catch::Matchers::Contains("it computes in floats"));
+}
+
+TEST_CASE("options of devices", "[error]") {
+  const Folder f("device_options");
+  f.write("q.onnx", convolution());
+  must_succeed(f, "--hw=asic q.onnx -o 'a&b.dlca'");
+  must_succeed(f, "cosim 'a&b.dlca'");  // the name is part of the URI
+  for (const auto& [options, part] :
+       std::vector<std::pair<std::string, std::string>>{{"jitter=4294967295", "'jitter' is at most 1000000"},
+                                                        {"jitter=4294967296", "'jitter' is at most 1000000"},
+                                                        {"backpressure=100", "'backpressure' is at most 99"},
+                                                        {"seed=1&seed=2", "'seed' is given twice"},
+                                                        {"latency=", "'latency' needs a number"},
+                                                        {"speed=3", "has no option 'speed'"}})
+    must_fail(f, "bench 'a&b.dlca' --device 'asic:rtl?" + options + "'", {part});
+}
+
+TEST_CASE("cosim is for one device", "[error]") {
+  const Folder f("cosim_device");
+  f.write("q.onnx", convolution());
+  must_succeed(f, "--hw=asic q.onnx -o q.dlca");
+  for (const char* device : {"cpu:", "asic:func", "asic:rtl?jitter=3", "tpu:"})
+    must_fail(f, std::string("cosim q.dlca --device '") + device + "'",
+              {std::string("cosim compares on asic:cosim, not on ") + device, "asic:cosim?jitter=32"});
 }
 
 TEST_CASE("an op that the description refuses", "[error]") {

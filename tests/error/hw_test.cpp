@@ -9,6 +9,32 @@ TEST_CASE("a description with an unknown key", "[error]") {
   must_fail(f, "hw check a.yaml", {"a.yaml:5:", "error: unknown key 'wrods'", "words"});
 }
 
+TEST_CASE("what follows from a misspelt key is not told", "[error]") {
+  const Folder f("key_alone");
+  std::string yaml = read_file(DLC_SOURCE_DIR "/hwdesc/asic.yaml");
+  yaml.replace(yaml.find("\nstate:"), 7, "\nstaet:");
+  f.write("a.yaml", yaml);
+  must_fail(f, "hw check a.yaml", {"error: unknown key 'staet' in the description", "did you mean 'state'?"});
+  const std::string err = dlc::test::dlc(f, "hw check a.yaml").err;
+  CHECK(err.find("error: ") == err.rfind("error: "));
+}
+
+TEST_CASE("a description of a family that no plugin compiles for", "[error]") {
+  const Folder f("family");
+  std::string yaml = read_file(DLC_SOURCE_DIR "/hwdesc/asic.yaml");
+  yaml.replace(yaml.find("queue_machine/1"), 15, "queue_machine/9");
+  f.write("a.yaml", yaml);
+  f.write("asic.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
+  must_fail(f, "hw check a.yaml",
+            {"no plugin compiles for machines of family 'queue_machine/9' (a.yaml), but for queue_machine/1"});
+}
+
+TEST_CASE("a machine without instructions has nothing to emit", "[error]") {
+  const Folder f("emit");
+  for (const char* as : {"sv", "c", "cpp", "manual"})
+    must_fail(f, std::string("hw emit native -o out --as ") + as, {"native has no instructions", "dlc hw explain"});
+}
+
 TEST_CASE("a description with a wrong unit", "[error]") {
   const Folder f("unit");
   f.write("a.yaml", "dlc_hw: 1\nname: a\nclock: 1.0 KiB\n");
@@ -57,9 +83,12 @@ TEST_CASE("an alias bomb", "[error]") {
 TEST_CASE("descriptions that are not there, or not text", "[error]") {
   const Folder f("none");
   must_fail(f, "hw check none", {"no hardware description 'none'", "looked for none, "});
+  must_fail(f, "hw check asci.yaml", {"next: did you mean 'asic.yaml'? looked for asci.yaml, "});
+  must_fail(f, "hw check natve", {"next: did you mean 'native'? looked for natve, "});
   f.write("a.yaml", std::string("dlc_hw: 1\n\0\xff", 12));
   must_fail(f, "hw check a.yaml", {"a.yaml", "error: "});
   f.write("m.onnx", mlp());
   must_fail(f, "--hw=asic,NOPE=3 m.onnx -o m.dlca", {"NOPE"});
+  must_fail(f, "--hw=native,max=v2,max=v3 m.onnx -o m.dlca", {"max is given twice"});
   must_fail(f, "--hw=native,max=v9 m.onnx -o m.dlca", {"max=v9 is not one of v1, v2, v3, v4"});
 }

@@ -37,7 +37,8 @@ TEST_CASE("what is no regular file is not replaced by one", "[error]") {
   f.write("m.onnx", mlp());
   REQUIRE(mkfifo((f / "pipe.dlca").c_str(), 0600) == 0);
   must_fail(f, "m.onnx -o pipe.dlca", {"pipe.dlca: error: cannot write: is not a regular file"});
-  must_fail(f, "m.onnx --emit=graph -o pipe.dlca", {"is not a regular file"});
+  REQUIRE(mkfifo((f / "pipe.txt").c_str(), 0600) == 0);
+  must_fail(f, "m.onnx --emit=graph -o pipe.txt", {"is not a regular file"});
   CHECK(std::filesystem::is_fifo(f / "pipe.dlca"));
 }
 
@@ -57,6 +58,60 @@ TEST_CASE("a full disk", "[error]") {
     CHECK_THAT(o.err, Catch::Matchers::Contains("error: cannot print: No space left on device"));
     CHECK(o.out == "code 1\n");
   }
+}
+
+TEST_CASE("messages that nobody can be given", "[error]") {
+  const Folder f("no_stderr");
+  for (const char* arguments : {"none.onnx", "run none.onnx --json"})
+    for (const char* to : {"2>/dev/full", "2>&-"})
+      CHECK_THAT(dlc::test::dlc(f, fmt::format("{} {}; echo code $?", arguments, to)).out,
+                 Catch::Matchers::EndsWith("code 1\n"));
+  for (const char* arguments : {"--help", "--version", "run --help"}) {
+    const Outcome o = dlc::test::dlc(f, arguments + std::string(" >/dev/full; echo code $?"));
+    CHECK_THAT(o.err, Catch::Matchers::Contains("error: cannot print: No space left on device"));
+    CHECK(o.out == "code 1\n");
+  }
+}
+
+TEST_CASE("no input of a command is overwritten, whichever way it is found", "[error]") {
+  const Folder f("inputs_kept");
+  f.write("m.onnx", mlp());
+  must_succeed(f, "m.onnx --emit=graph -o g.dlct");
+  f.write("a.yaml", read_file(DLC_SOURCE_DIR "/hwdesc/x86-64.yaml"));
+  f.write("q.yaml", read_file(DLC_SOURCE_DIR "/hwdesc/asic.yaml"));
+  f.write("asic.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
+  const std::string weights = read_file(f / "g.weights.npz");
+  for (const char* arguments :
+       {"opt g.dlct -o g.weights.npz", "opt g.dlct -o g.txt", "g.dlct --emit=graph -o g.txt",
+        "g.dlct --emit=graph -o a.yaml --hw=a.yaml", "hw emit q.yaml -o q.yaml", "hw emit ./q.yaml,R=8 -o q.yaml"})
+    must_fail(f, arguments, {"is an input of this command"});
+  CHECK(read_file(f / "g.weights.npz") == weights);
+  must_succeed(f, "m.onnx -o m.dlca --dump .");
+  const std::string dumped = read_file(f / "00_import.dlcg");
+  REQUIRE_FALSE(dumped.empty());
+  std::filesystem::copy_file(f / "g.weights.npz", f / "00_import.weights.npz");
+  must_fail(f, "00_import.dlcg --dump . -o n.dlca", {"00_import.dlcg: error: is an input of this command"});
+  CHECK(read_file(f / "00_import.dlcg") == dumped);
+}
+
+TEST_CASE("a file keeps its mode when it is replaced", "[error]") {
+  const Folder f("mode");
+  f.write("m.onnx", mlp());
+  must_succeed(f, "m.onnx -o m.dlca");
+  const auto mine = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+  std::filesystem::permissions(f / "m.dlca", mine);
+  must_succeed(f, "m.onnx -o m.dlca");
+  CHECK(std::filesystem::status(f / "m.dlca").permissions() == mine);
+  if (geteuid() == 0) return;  // who may write everything
+  std::filesystem::permissions(f / "m.dlca", std::filesystem::perms::owner_read);
+  must_fail(f, "m.onnx -o m.dlca", {"m.dlca: error: cannot write: Permission denied"});
+}
+
+TEST_CASE("a level's text is not named like an artifact or a library", "[error]") {
+  const Folder f("emit_name");
+  f.write("m.onnx", mlp());
+  for (const char* name : {"x.dlca", "x.so", "x.o", "x.a"})
+    must_fail(f, std::string("m.onnx --emit=asm -o ") + name, {"--emit=asm writes text"});
 }
 
 TEST_CASE("a process killed at any time leaves the old file, and at most one other", "[error]") {

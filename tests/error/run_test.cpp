@@ -105,6 +105,7 @@ TEST_CASE("inputs that do not fit", "[error]") {
   must_fail(f, "run m.dlca --output y.npz", {"input 'x' is missing: the model takes x: f32[2,8]"});
   write_input(f / "z.npz", "z", kF32, {2, 8});
   must_fail(f, "run m.dlca --input z.npz --output y.npz", {"input 'x' is missing", "given were z"});
+  must_fail(f, "run m.dlca --input x=z.npz --output y.npz", {"'x=z.npz': a .npz has its names inside"});
   write_input(f / "x.npz", "x", kF32, {2, 9});
   must_fail(f, "run m.dlca --input x.npz --output y.npz", {"input 'x' is f32[2,9], the model takes f32[2,8]"});
   write_input(f / "x.npz", "x", kF64, {2, 8});
@@ -142,7 +143,15 @@ TEST_CASE("dims that the model has not", "[error]") {
   for (const std::string command : {"run m.dlca", "bench m.dlca", "g.dlct -o g.dlca", "bench p.dlct", "explain g.dlct"})
     must_fail(f, command + " --dim Q=4", {"--dim Q: the model has no such dim, but batch (1..1048576)"});
   must_fail(f, "g.dlct --dim batch=2000000 -o g.dlca", {"2000000 is outside of the model's 1..1048576"});
-  must_fail(f, "p.dlct --dim batch=2 -o p.dlca", {"a program has its dims already"});
+  must_fail(f, "p.dlct --dim batch=2 -o p.dlca", {"--dim batch: a program has its dims already"});
+  for (const char* command : {"run m.dlca", "explain m.dlca"})
+    must_fail(f, command + std::string(" --dim batch=2"),
+              {"m.dlca: error: --dim batch: an artifact has its dims already"});
+  write_input(f / "x.npz", "x", kF32, {3, 8});
+  must_fail(f, "bench m.dlca --input x.npz --dim batch=2", {"--dim batch: an artifact has its dims already"});
+  must_fail(f, "bench m.dlca --dim batch=2..4", {"one size is wanted", "next: --dim batch=2"});
+  must_succeed(f, "bench m.dlca --dim batch=2 --runs 1");
+  must_succeed(f, "compare p.dlct --dim batch=2");
 }
 
 TEST_CASE("dims that are no sizes are a wrong command line", "[error]") {
@@ -153,6 +162,8 @@ TEST_CASE("dims that are no sizes are a wrong command line", "[error]") {
   must_be_usage(f, "bench m.onnx --dim N=x", {"'x' is not a size"});
   must_be_usage(f, "run m.onnx --dim N=1 --dim N=2", {"--dim N=2: the dim is given twice"});
   must_be_usage(f, "explain m.onnx --dim N=-1", {"'-1' is not a size"});
+  for (const char* size : {"9223372036854775807", "1..9223372036854775807", "68719476737"})
+    must_be_usage(f, std::string("m.onnx -o m2.dlca --dim N=") + size, {"is more than the 68719476736 bytes"});
 }
 
 TEST_CASE("sizes that a compilation does not support are refused, on every way to run it", "[error]") {
@@ -197,6 +208,17 @@ graph @g (N in 0..64) {
   CHECK(run(in, out, workspace, &four, nullptr) == 0);
   CHECK(y[3] == 1);
   dlclose(library);
+}
+
+TEST_CASE("models that are empty or misnamed", "[error]") {
+  const Folder f("empty_model");
+  f.write("m.dlca", "");
+  f.write("m.onnx", "");
+  for (const char* command : {"run m.dlca", "explain m.dlca", "bench m.onnx", "m.onnx -o n.dlca"})
+    must_fail(f, command, {"error: the file is empty"});
+  f.write("m.dlca", "something else");
+  for (const char* command : {"run m.dlca", "explain m.dlca", "cosim m.dlca"})
+    must_fail(f, command, {"m.dlca: error: is not a dlc artifact"});
 }
 
 TEST_CASE("devices that are not there", "[error]") {

@@ -5,9 +5,10 @@ using namespace dlc::test;
 
 TEST_CASE("wrong command lines have exit code 2", "[error]") {
   const Folder f("usage");
-  for (const char* arguments :
-       {"--nonsense m.onnx", "run", "run --device", "hw", "hw frobnicate x", "opt", "m.onnx --emit=nothing",
-        "bench m.onnx --threads 0", "bench m.onnx --runs many", "m.onnx n.onnx"})
+  for (const char* arguments : {"--nonsense m.onnx", "run", "run --device", "hw", "hw frobnicate x", "opt",
+                                "m.onnx --emit=nothing", "bench m.onnx --threads 0", "bench m.onnx --runs many",
+                                "bench m.onnx --seconds nan", "opt --list m.dlct", "opt --list -o x.dlct", "cosim ''",
+                                "compare m.onnx --tolerance nan", "compare m.onnx --tolerance -1", "m.onnx n.onnx"})
     must_be_usage(f, arguments, {"next: "});
   CHECK(dlc::test::dlc(f, "--help").code == 0);
   CHECK(dlc::test::dlc(f, "--version").code == 0);

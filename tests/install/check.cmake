@@ -187,7 +187,7 @@ file(WRITE "${WORK}/bad/libolder.so" "")
 file(WRITE "${WORK}/bad/older.plugin.yaml" "dlc_plugin: 1\nname: older\nabi: 0\nschemes: [older]\n")
 file(WRITE "${WORK}/bad/libtypo.so" "")
 file(WRITE "${WORK}/bad/typo.plugin.yaml" "dlc_plugin: 1\nname: typo\nabi: 1\nschems: [typo]\n")
-list(APPEND reasons "it has no manifest: nomanifest.plugin.yaml is not beside it" "it cannot be loaded: "
+list(APPEND reasons "it has no manifest: nomanifest.plugin.yaml is not beside it" "is no whole shared library"
      "it was made for plugin interface 0, this dlc has 1" "unknown key 'schems'")
 must_succeed("plugins" "${dlc}" plugins --why --plugin-path "${WORK}/bad")
 foreach(reason ${reasons})

@@ -9,6 +9,7 @@
 #include "dlc/io/file.h"
 #include "dlc/plugin/reference.h"
 #include "tools/dlc/explain.h"
+#include "tools/dlc/output.h"
 
 namespace dlc::cli {
 
@@ -17,7 +18,7 @@ namespace {
 // --dump: every level after every step, numbered in order.
 class Dump {
  public:
-  explicit Dump(std::string folder) : folder_(std::move(folder)) {}
+  explicit Dump(const ModelOptions& o) : folder_(o.dump), inputs_(files_of(o)) {}
 
   Result<> start() {
     if (folder_.empty()) return {};
@@ -29,8 +30,10 @@ class Dump {
   // The first failure is kept until done(): callbacks of passes have no way to fail.
   void write(std::string_view step, std::string_view suffix, const std::string& text) {
     if (folder_.empty() || !failure_.empty()) return;
-    if (auto ok = write_file(fmt::format("{}/{:02}_{}.{}", folder_, number_++, step, suffix), text); !ok)
-      failure_ = std::move(ok).error();
+    const std::string file = fmt::format("{}/{:02}_{}.{}", folder_, number_++, step, suffix);
+    auto ok = check_output(file, inputs_);
+    if (ok) ok = write_file(file, text);
+    if (!ok) failure_ = std::move(ok).error();
   }
   Result<> done() {
     if (!failure_.empty()) return std::unexpected(std::move(failure_));
@@ -40,6 +43,7 @@ class Dump {
 
  private:
   std::string folder_;
+  std::vector<std::string> inputs_;
   int number_ = 0;
   Error failure_;
 };
@@ -126,7 +130,7 @@ Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Bu
     if (d.severity == Severity::error)
       errors.diagnostics.push_back(d);
     else
-      fmt::print(stderr, "{}\n", to_string(d));
+      tell(to_string(d) + "\n");
   }
   // What commit_numerics left in float is the likely reason why nothing runs there.
   if (!errors.empty() && std::ranges::all_of(b.placements, [](const NodePlacement& p) { return p.device == "host"; }))
@@ -178,10 +182,11 @@ Result<Built> build_source(Source source, Hardware hardware, const ModelOptions&
   const Stopwatch all;
   Built b;
   b.hardware = std::move(hardware);
-  Dump dump(o.dump);
+  Dump dump(o);
   DLC_CHECK(dump.start());
   if (source.compiled)
-    return fail({o.file, 0, 0, {}}, "is compiled already", "dlc run, bench, cosim and explain take it as it is");
+    return fail({o.file, 0, 0, {}}, "is compiled already",
+                "dlc run, bench, cosim and explain take it as it is; the others want the model that it was made from");
   if (source.graph) {
     b.model.inputs = graph_ports(*source.graph, false);
     b.model.outputs = graph_ports(*source.graph, true);
@@ -254,7 +259,7 @@ Result<Graph> optimised_source(Source source, const HwDescription* hw, const Mod
   if (!source.graph)
     return fail({o.file, 0, 0, {}}, "is no graph any more: programs and artifacts are lowered already",
                 "give the .onnx file or graph text");
-  Dump dump(o.dump);
+  Dump dump(o);
   DLC_CHECK(dump.start());
   if (hw) DLC_CHECK(commit(*source.graph, *hw, dump));
   DLC_CHECK(optimise(*source.graph, dump, cx));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -60,6 +61,8 @@ Error readable(const Error& error) {
 
 }  // namespace
 
+void tell(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
 Json to_json(const Diagnostic& d) {
   const char* severity = d.severity == Severity::error ? "error" : d.severity == Severity::warning ? "warning" : "note";
   return {{"severity", severity},   {"message", d.message}, {"file", d.loc.file}, {"line", d.loc.line},
@@ -68,12 +71,13 @@ Json to_json(const Diagnostic& d) {
 
 void report(const Error& given, bool json) {
   const Error error = readable(given);
-  fmt::print(stderr, "{}\n", to_string(error));
+  tell(to_string(error) + "\n");
   if (!json) return;
   Json first = to_json(error.diagnostics.empty() ? Diagnostic{} : error.diagnostics.front()), more = Json::array();
   for (size_t i = 1; i < error.diagnostics.size(); ++i) more.push_back(to_json(error.diagnostics[i]));
   first["more"] = std::move(more);
-  fmt::print("{}\n", Json{{"error", std::move(first)}}.dump(2, ' ', false, Json::error_handler_t::replace));
+  const std::string out = Json{{"error", std::move(first)}}.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
 Progress::Progress(const Context& cx, std::string what, size_t total)
@@ -84,7 +88,7 @@ Progress::Progress(const Context& cx, std::string what, size_t total)
       next_ms_(terminal_ ? 2'000 : 10'000) {}
 
 Progress::~Progress() {
-  if (told_ && terminal_) fmt::print(stderr, "\r\x1b[K");
+  if (told_ && terminal_) tell("\r\x1b[K");
 }
 
 void Progress::step(const std::string& unit) {
@@ -93,8 +97,8 @@ void Progress::step(const std::string& unit) {
   if (quiet_ || ms < next_ms_) return;
   next_ms_ = ms + (terminal_ ? 200 : 10'000);
   told_ = true;
-  fmt::print(stderr, "{}{}: {} of {} ({:.40}), {:.0f} s{}", terminal_ ? "\r" : "", what_, done_, total_, unit,
-             ms / 1000, terminal_ ? "\x1b[K" : "\n");
+  tell(fmt::format("{}{}: {} of {} ({:.40}), {:.0f} s{}", terminal_ ? "\r" : "", what_, done_, total_, unit, ms / 1000,
+                   terminal_ ? "\x1b[K" : "\n"));
 }
 
 CLI::Validator existing_folders() {
@@ -109,6 +113,15 @@ CLI::Validator existing_folders() {
             return std::string();
           },
           "DIR"};
+}
+
+CLI::Validator positive_number() {
+  return {[](const std::string& given) {
+            double x = 0;
+            const bool ok = CLI::detail::lexical_cast(given, x) && std::isfinite(x) && x >= 0;
+            return ok ? std::string() : "'" + given + "' is not a number of at least 0";
+          },
+          "NUMBER"};
 }
 
 CLI::Validator file_name() {

@@ -40,6 +40,8 @@ class Context {
 // A subcommand with the options that all have.
 CLI::App* add_command(CLI::App& app, Context& cx, const std::string& name, const std::string& summary);
 
+// Text to stderr, which may be closed or full: that is no failure of the command.
+void tell(const std::string& text);
 // To stderr, with the next steps; with --json also to stdout: {"error": {...}}.
 void report(const Error& error, bool json);
 Json to_json(const Diagnostic& diagnostic);
@@ -76,6 +78,8 @@ class Progress {
 // Of options: a folder or folders (with colons between) that exist, a file's name that is not empty.
 CLI::Validator existing_folders();
 CLI::Validator file_name();
+// Of options: finite, not negative.
+CLI::Validator positive_number();
 
 void add_compile(CLI::App& app, Context& cx);
 void add_run(CLI::App& app, Context& cx);

@@ -82,6 +82,7 @@ std::string layer_lines(const Json& layers) {
 
 Result<int> bench(Options& o, Context& cx) {
   const Stopwatch loading;
+  o.model.dims_of_inputs = o.inputs.empty();
   DLC_TRY(const CompiledModel model, load_or_build(o.model, cx));
   DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = o.device, .threads = o.threads}));
   const double load_ms = loading.ms();
@@ -141,7 +142,7 @@ void add_bench(CLI::App& app, Context& cx) {
   sub->add_option("--threads", o->threads, "Threads of the host's code")->check(CLI::Range(1, 1024));
   sub->add_option("--runs", o->runs, "How many runs are measured; 0: as many as fit --seconds, at least 10")
       ->check(CLI::Range(0, 1'000'000));
-  sub->add_option("--seconds", o->seconds, "How long to measure")->capture_default_str();
+  sub->add_option("--seconds", o->seconds, "How long to measure")->check(positive_number())->capture_default_str();
   sub->add_option("--warmup", o->warmup, "Runs before measuring")->check(CLI::Range(0, 10'000));
   sub->add_option("--seed", o->seed, "Of the inputs");
   sub->callback([o, &cx] { cx.action = [o, &cx] { return bench(*o, cx); }; });

@@ -106,7 +106,7 @@ Result<int> build_rtl(Options& o, Context& cx) {
   const std::string library = fmt::format("{}/{}{}.so", o.folder, hash_text(hw.arch_hash), o.trace ? "_trace" : "");
   std::vector<std::string> words{script.string(), config, config + "/model.so"};
   if (o.trace) words.emplace_back("--trace");
-  fmt::print(stderr, "building {}: this takes about a minute\n", library);
+  tell(fmt::format("building {}: this takes about a minute\n", library));
   const Stopwatch watch;
   DLC_TRY(const int code, run_program(words, config + "/log"));
   if (code != 0)

@@ -77,7 +77,7 @@ class Values {
     if (known != values_.end()) return known->second;
     const ProgramBuffer& b = p_.buffers[static_cast<size_t>(buffer)];
     if (b.alias) {
-      DLC_TRY(const Tensor base, of(b.alias->base));
+      DLC_TRY(Tensor base, of(b.alias->base));
       if (b.alias->byte_offset.is(0) && b.type.dtype == base.dtype()) return base;  // a view: the kernel has the shape
       return fail({}, fmt::format("buffer {} lies inside another one", b.name));
     }
@@ -163,6 +163,7 @@ Bindings symbols_of(const std::vector<Port>& ports, std::span<const Tensor> inpu
 }
 
 Result<int> compare(Options& o, Context& cx) {
+  o.model.dims_of_inputs = o.inputs.empty();
   DLC_TRY(Built b, build(o.model, cx));
   std::vector<Tensor> inputs;
   if (o.inputs.empty()) {
@@ -175,7 +176,7 @@ Result<int> compare(Options& o, Context& cx) {
   std::map<std::string, Tensor> values;
   for (size_t i = 0; i < inputs.size(); ++i) values[b.model.inputs[i].name] = inputs[i];
   Comparison all;
-  std::string device;
+  std::vector<std::string> devices;
   for (const CompiledPartition& part : b.model.partitions) {
     if (part.device == kReferenceDevice) {  // the same on every device
       DLC_TRY(const auto reference, reference_executable(part));
@@ -203,7 +204,7 @@ Result<int> compare(Options& o, Context& cx) {
     one.partitions = {std::move(seen)};
     const bool chosen = part.device != "host" || scheme_of(o.device) == "cpu" || scheme_of(o.device) == "interp";
     DLC_TRY(Session session, Session::open(one, cx.plugins(), {.device = chosen ? o.device : ""}));
-    device += (device.empty() ? "" : ", ") + session.device(0);
+    if (std::ranges::count(devices, session.device(0)) == 0) devices.push_back(session.device(0));
     std::vector<Tensor> in;
     for (const Port& p : one.inputs) in.push_back(values.at(p.name));
     DLC_TRY(const auto out, session.run(in));
@@ -211,6 +212,7 @@ Result<int> compare(Options& o, Context& cx) {
     for (size_t i = 0; i < out.size(); ++i) values[one.outputs[i].name] = out[i];
   }
   const bool match = all.first.empty();
+  const std::string device = fmt::format("{}", fmt::join(devices, ", "));
   const Json result{{"model", o.model.file},
                     {"device", device},
                     {"tolerance", o.tolerance},
@@ -236,7 +238,9 @@ void add_compare(CLI::App& app, Context& cx) {
   sub->add_option("--device", o->device, "The device; by default the one the model is compiled for");
   sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")->allow_extra_args(false);
   sub->add_option("--seed", o->seed, "Of the inputs");
-  sub->add_option("--tolerance", o->tolerance, "Of floats, relative; integers must be equal")->capture_default_str();
+  sub->add_option("--tolerance", o->tolerance, "Of floats, relative; integers must be equal")
+      ->check(positive_number())
+      ->capture_default_str();
   sub->callback([o, &cx] { cx.action = [o, &cx] { return compare(*o, cx); }; });
 }
 

@@ -22,6 +22,12 @@ struct Options {
 
 const std::vector<std::string> kFormats = {"dlca", "so", "o", "a"};
 
+// "so" of "net.so".
+std::string ending(const std::string& file) {
+  const std::string dotted = std::filesystem::path(file).extension().string();
+  return dotted.empty() ? "" : dotted.substr(1);
+}
+
 Json passes_json(const std::vector<PassTiming>& passes) {
   Json list = Json::array();
   for (const PassTiming& p : passes) {
@@ -81,6 +87,10 @@ std::string placement_text(const Built& b) {
 
 Result<int> emit(Options& o, Context& cx) {
   if (!o.output.empty()) {
+    if (std::ranges::count(kFormats, ending(o.output)) > 0)
+      return fail({o.output, 0, 0, {}},
+                  fmt::format("--emit={} writes text, and .{} is no text's name", o.emit, ending(o.output)),
+                  "leave --emit out, or give the output another name");
     DLC_CHECK(check_output(o.output, files_of(o.model)));
     DLC_CHECK(check_output(weights_beside(o.output), files_of(o.model)));
   }
@@ -119,8 +129,7 @@ Result<> write_native(const Built& b, const std::string& output, const std::stri
 Result<int> compile(Options& o, Context& cx) {
   if (!o.emit.empty()) return emit(o, cx);
   if (o.output.empty()) o.output = std::filesystem::path(o.model.file).stem().string() + ".dlca";
-  std::string format = std::filesystem::path(o.output).extension().string();
-  format = format.empty() ? "" : format.substr(1);
+  const std::string format = ending(o.output);
   if (std::ranges::count(kFormats, format) == 0)
     return fail({o.output, 0, 0, {}}, "the output's ending says what to write: .dlca, .so, .o or .a");
   for (const std::string& file : format == "dlca" ? std::vector{o.output} : native_files(o.output))
@@ -128,8 +137,6 @@ Result<int> compile(Options& o, Context& cx) {
   o.model.format = format;
   if (format != "dlca") o.model.name = std::filesystem::path(o.output).stem().string();
   DLC_TRY(const Built b, build(o.model, cx));
-  if (!b.graph && !o.model.dims.empty())
-    return fail({o.model.file, 0, 0, {}}, "--dim is for models and graph text: a program has its dims already");
   if (format == "dlca")
     DLC_CHECK(b.model.write(o.output));
   else

@@ -8,6 +8,7 @@
 #include "dlc/io/file.h"
 #include "tools/dlc/build.h"
 #include "tools/dlc/conform.h"
+#include "tools/dlc/output.h"
 
 namespace dlc::cli {
 
@@ -64,6 +65,7 @@ Result<std::vector<std::string>> chosen(const Options& o) {
 
 Result<int> run(const Options& o, Context& cx) {
   DLC_TRY(const auto names, chosen(o));
+  if (!o.write_list.empty()) DLC_CHECK(check_output(o.write_list, {}));
   Expectations expected;
   if (!o.expect.empty()) {
     DLC_TRY(expected, read_expectations(o.expect));

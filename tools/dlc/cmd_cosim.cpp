@@ -1,9 +1,11 @@
 // dlc cosim: RTL beside the functional simulator, compared write by write. The device does it: URI <scheme>:cosim.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "dlc/io/file.h"
+#include "dlc/plugin/reference.h"
 #include "tools/dlc/counters.h"
 #include "tools/dlc/model.h"
 
@@ -73,21 +75,35 @@ Result<int> replay(const Options& o, Context& cx) {
   return finish(o.file, result, cx);
 }
 
+// The URI of the model's device that compares, with the options of `given`.
+Result<std::string> cosim_device(const CompiledModel& model, const Options& o, Context& cx) {
+  std::string found;
+  for (const CompiledPartition& p : model.partitions) {
+    if (p.device == "host" || p.device == kReferenceDevice) continue;
+    DLC_TRY(Backend * backend, cx.plugins().find(p.device));
+    for (const DeviceListing& d : backend->list())
+      if (d.uri.ends_with(":cosim")) found = d.uri;
+  }
+  if (found.empty()) {
+    Error e({o.file, 0, 0, {}},
+            fmt::format("nothing in this model can be co-simulated (it is for {})", model.hardware_name),
+            "compile it for a machine that has RTL: --hw=asic.yaml");
+    if (std::ranges::any_of(model.partitions, [](const CompiledPartition& p) { return p.device == "host"; }))
+      e = nothing_for(model, found);
+    return std::unexpected(std::move(e));
+  }
+  if (o.device.empty()) return found;
+  if (o.device.substr(0, o.device.find('?')) != found)
+    return fail({}, fmt::format("cosim compares on {}, not on {}", found, o.device),
+                fmt::format("dlc run takes any device; --device gives cosim its options: {}?jitter=32", found));
+  return o.device;
+}
+
 Result<int> cosim(Options& o, Context& cx) {
   std::error_code error;
   if (std::filesystem::is_directory(o.file, error)) return replay(o, cx);
   DLC_TRY(const CompiledModel model, CompiledModel::read(o.file));
-  std::string scheme;
-  for (const CompiledPartition& p : model.partitions) {
-    if (p.device == "host") continue;
-    DLC_TRY(Backend * backend, cx.plugins().find(p.device));
-    for (const DeviceListing& d : backend->list())
-      if (d.uri.ends_with(":cosim")) scheme = d.uri.substr(0, d.uri.find(':'));
-  }
-  if (scheme.empty())
-    return fail({o.file, 0, 0, {}},
-                fmt::format("nothing in this model can be co-simulated: it is for {}", model.hardware_name),
-                "compile it for a machine that has RTL: --hw=asic.yaml");
+  DLC_TRY(std::string uri, cosim_device(model, o, cx));
   std::vector<Tensor> inputs;
   if (o.inputs.empty()) {
     DLC_TRY(inputs, seeded_inputs(model.inputs, model.symbols, {}, o.seed));
@@ -95,7 +111,6 @@ Result<int> cosim(Options& o, Context& cx) {
     DLC_TRY(const NamedTensors given, read_inputs(o.inputs));
     DLC_TRY(inputs, bind_inputs(model.inputs, model.symbols, given));
   }
-  std::string uri = o.device.empty() ? scheme + ":cosim" : o.device;
   if (o.bundle.empty()) o.bundle = std::filesystem::path(o.file).replace_extension(".cosim").string();
   uri += (uri.find('?') == std::string::npos ? "?bundle=" : "&bundle=") + o.bundle;
   DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = uri}));
@@ -111,11 +126,12 @@ Result<int> cosim(Options& o, Context& cx) {
 void add_cosim(CLI::App& app, Context& cx) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = add_command(app, cx, "cosim", "Run on RTL beside the functional simulator, write by write");
-  sub->add_option("model", o->file, "A compiled model (.dlca), or a replay bundle")->required();
+  sub->add_option("model", o->file, "A compiled model (.dlca), or a replay bundle")->required()->check(file_name());
   sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")->allow_extra_args(false);
   sub->add_option("--seed", o->seed, "Of the inputs");
   sub->add_option("--device", o->device, "The device, for its options: asic:cosim?jitter=32&backpressure=20");
-  sub->add_option("--bundle", o->bundle, "Folder for the replay bundle of a difference; otherwise MODEL.cosim");
+  sub->add_option("--bundle", o->bundle, "Folder for the replay bundle of a difference; otherwise MODEL.cosim")
+      ->check(file_name());
   sub->callback([o, &cx] { cx.action = [o, &cx] { return cosim(*o, cx); }; });
 }
 

@@ -21,6 +21,7 @@ struct Options {
 Result<int> check(const Options& o, Context& cx) {
   DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
   DLC_CHECK(check_laws(hw, kLawSeed, kLawSamples));
+  if (!hw.family.empty() || !hw.plugin.empty()) DLC_CHECK(cx.plugins().for_hardware(hw));
   const Json result{{"file", hw.file},
                     {"name", hw.name},
                     {"family", hw.family},
@@ -54,8 +55,11 @@ Result<int> explain(const Options& o, Context& cx) {
 }
 
 Result<int> emit(const Options& o, Context& cx) {
-  if (!o.output.empty()) DLC_CHECK(check_output(o.output, {}));
   DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
+  if (!o.output.empty()) DLC_CHECK(check_output(o.output, {hw.file}));
+  if (hw.isa.word_bits == 0)
+    return fail({hw.file, 0, 0, {}}, fmt::format("{} has no instructions: there is nothing to emit", hw.name),
+                "dlc hw explain prints the description");
   const std::string text = o.as == "sv"    ? emit_systemverilog(hw)
                            : o.as == "c"   ? emit_c_header(hw)
                            : o.as == "cpp" ? emit_cpp_header(hw)

@@ -119,8 +119,9 @@ Result<int> opt_texts(const Options& o, Context& cx, std::string_view text, cons
 Result<int> opt(const Options& o, Context& cx) {
   if (o.list) return list_passes(cx);
   if (!o.output.empty()) {
-    DLC_CHECK(check_output(o.output, {o.file, o.weights}));
-    DLC_CHECK(check_output(weights_beside(o.output), {o.file, o.weights}));
+    const auto inputs = files_of({.file = o.file, .hw = o.hw, .weights = o.weights});
+    DLC_CHECK(check_output(o.output, inputs));
+    DLC_CHECK(check_output(weights_beside(o.output), inputs));
   }
   DLC_TRY(const MappedFile file, map_file(o.file));
   const std::string level = level_of(file.text());
@@ -144,6 +145,8 @@ void add_opt(CLI::App& app, Context& cx) {
   sub->add_flag("--list", o->list, "List the passes");
   sub->callback([o, &cx] {
     if (o->file.empty() && !o->list) throw CLI::RequiredError("file (or --list)");
+    const bool alone = o->file.empty() && o->passes.empty() && o->weights.empty() && o->hw.empty() && o->output.empty();
+    if (o->list && !alone) throw CLI::ValidationError("--list is alone: it takes no file and no other option");
     cx.action = [o, &cx] { return opt(*o, cx); };
   });
 }

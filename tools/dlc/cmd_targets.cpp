@@ -37,6 +37,7 @@ Result<int> targets(Context& cx) {
     }
   };
   list(interpreter_backend());
+  cx.plugins().open_all();
   for (const PluginCandidate& c : cx.plugins().candidates())
     if (c.refused.empty())
       if (auto b = cx.plugins().find(c.manifest.name)) list(**b);

@@ -15,6 +15,11 @@ Result<int64_t> size(std::string_view text, const std::string& option) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
   if (error != std::errc() || end != text.data() + text.size() || v < 0)
     return fail({}, fmt::format("--dim {}: '{}' is not a size", option, text), kExample);
+  if (v > Tensor::max_bytes())
+    return fail(
+        {},
+        fmt::format("--dim {}: {} is more than the {} bytes that a tensor may have", option, v, Tensor::max_bytes()),
+        kExample);
   return v;
 }
 

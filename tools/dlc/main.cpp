@@ -44,6 +44,13 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& e, const std::stri
   return Error({}, e.what(), is_misspelt ? fmt::format("did you mean dlc {}?", near) : command + " --help");
 }
 
+// The exit code, once what was printed has arrived.
+int printed(int code, bool json = false) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  cli::report(Error({}, fmt::format("cannot print: {}", std::strerror(errno))), json);
+  return cli::kFailed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -66,15 +73,14 @@ int main(int argc, char** argv) {
   try {
     app.parse(with_verb(argc, argv, commands));
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    if (e.get_exit_code() == 0) return printed(app.exit(e));  // --help, --version
     const bool json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });
     cli::report(usage_error(app, e, argv[1], commands), json);
     return cli::kUsage;
   }
   try {
-    Result<int> done = cx.action();
-    if (done && std::fflush(stdout) != 0) done = fail({}, fmt::format("cannot print: {}", std::strerror(errno)));
-    if (done) return *done;
+    const Result<int> done = cx.action();
+    if (done) return printed(*done, cx.json);
     cli::report(done.error(), cx.json);
     const bool internal = done.error().message().starts_with("internal error");
     return internal ? cli::kInternal : cli::kFailed;

@@ -20,6 +20,7 @@ struct ModelOptions {
   std::string hw;                       // empty: native
   std::vector<std::string> dims_given;  // N=1, S=1..512
   Dims dims;
+  bool dims_of_inputs = false;    // of an artifact or program, whose dims are fixed: the sizes of inputs made here
   std::string weights;            // .npz, for graph and program text
   std::string dump;               // folder
   std::string format = "dlca";    // dlca, so, o, a
@@ -64,7 +65,8 @@ struct Built {
 
 // Imports, optimises, splits, compiles.
 Result<Built> build(const ModelOptions& o, Context& cx);
-// Every input file of a command: the model, its weights, tensors.
+// Every input file of a command: the model, its weights (of a text those beside it too), the machine's description,
+// tensors.
 std::vector<std::string> files_of(const ModelOptions& o, const std::vector<std::string>& tensors = {});
 // The optimised graph alone; with --hw as integers, if the machine has them.
 Result<Graph> optimised_graph(const ModelOptions& o, Context& cx);

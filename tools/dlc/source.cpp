@@ -14,6 +14,22 @@ namespace dlc::cli {
 
 namespace {
 
+// --dim of an artifact or program.
+Result<> check_fixed_dims(const ModelOptions& o, const Ranges& symbols, const char* what) {
+  DLC_CHECK(check_dims(o.dims, symbols, o.file));
+  for (const auto& [name, r] : o.dims) {
+    if (!o.dims_of_inputs)
+      return fail({o.file, 0, 0, {}}, fmt::format("--dim {}: {} has its dims already", name, what),
+                  "they are the inputs' when it runs; --dim is for models and graph text, and for the inputs that "
+                  "bench and compare make");
+    if (r.lo != r.hi)
+      return fail({o.file, 0, 0, {}},
+                  fmt::format("--dim {}: {} has its ranges already, one size is wanted", name, what),
+                  fmt::format("--dim {}={}", name, r.lo));
+  }
+  return {};
+}
+
 // Texts may begin with comments.
 std::string_view beyond_comments(std::string_view text) {
   while (text.starts_with("#") || text.starts_with("\n")) {
@@ -42,7 +58,9 @@ void add_model_options(CLI::App& sub, ModelOptions& o) {
 std::vector<std::string> files_of(const ModelOptions& o, const std::vector<std::string>& tensors) {
   std::vector<std::string> files = tensors;
   files.push_back(o.file);
-  if (!o.weights.empty()) files.push_back(o.weights);
+  if (const auto file = map_file(o.file); file && !level_of(file->text()).empty())
+    files.push_back(o.weights.empty() ? weights_beside(o.file) : o.weights);
+  if (!o.hw.empty()) files.push_back(o.hw.substr(0, o.hw.find(',')));
   return files;
 }
 
@@ -123,9 +141,11 @@ Result<Source> read_source(const ModelOptions& o, std::shared_ptr<const RecordSe
   const std::string level = level_of(text);
   if (level.empty() && !o.weights.empty())
     return fail({o.file, 0, 0, {}}, "--weights is for graph and program text: this file has its own constants");
-  if (text.starts_with("DLCA")) {
+  if (text.empty())
+    return fail({o.file, 0, 0, {}}, "the file is empty", "a model is .onnx, graph or program text, .dlca");
+  if (text.starts_with("DLCA") || o.file.ends_with(".dlca")) {
     DLC_TRY(s.compiled, CompiledModel::read(o.file));
-    DLC_CHECK(check_dims(o.dims, s.compiled->symbols, o.file));
+    DLC_CHECK(check_fixed_dims(o, s.compiled->symbols, "an artifact"));
     return s;
   }
   if (level == "kernel") return fail({o.file, 0, 0, {}}, "is kernel text: a kernel is no model", "dlc opt reads it");
@@ -145,7 +165,7 @@ Result<Source> read_source(const ModelOptions& o, std::shared_ptr<const RecordSe
     return fail({o.file, 0, 0, {}}, fmt::format("holds {} programs, one for each partition", texts.size()),
                 "give one of them, or the model it was made from");
   DLC_TRY(s.program, read_program(text, o.file, weights));
-  DLC_CHECK(check_dims(o.dims, s.program->symbols, o.file));
+  DLC_CHECK(check_fixed_dims(o, s.program->symbols, "a program"));
   return s;
 }
 
@@ -163,6 +183,8 @@ Result<NamedTensors> read_inputs(const std::vector<std::string>& files) {
       out.emplace_back(name, std::move(t));
       continue;
     }
+    if (file != given && file.ends_with(".npz"))
+      return fail({file, 0, 0, {}}, fmt::format("'{}': a .npz has its names inside", given), "--input " + file);
     DLC_TRY(NamedTensors tensors, read_tensors(file));
     for (auto& [n, t] : tensors) out.emplace_back(n.empty() ? name : n, std::move(t));
   }

@@ -10,6 +10,7 @@
 
 #include "core/plugin/abi.h"
 #include "dlc/base/huge.h"
+#include "dlc/io/library.h"
 
 namespace dlc {
 
@@ -273,6 +274,7 @@ bool lists(std::string_view list, std::string_view wanted) {
 }
 
 Result<Library> open_library(const std::string& path, const PluginManifest& manifest) {
+  DLC_CHECK(check_library(path));
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return fail({}, fmt::format("it cannot be loaded: {}", ::dlerror()));
   auto* entry = reinterpret_cast<dlc_plugin_v1_entry_fn>(::dlsym(handle, DLC_PLUGIN_ENTRY));

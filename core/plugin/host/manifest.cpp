@@ -16,7 +16,7 @@ Result<PluginManifest> parse_plugin_manifest(std::string_view text, const std::s
   if (m.need("schemes")) out.schemes = m.texts("schemes");
   out.families = m.texts("families");
   m.done();
-  if (!cx.errors.empty()) return std::unexpected(std::move(cx.errors));
+  if (!cx.ok()) return std::unexpected(cx.failure());
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "dlc/io/file.h"
 #include "dlc/plugin/compiled.h"
@@ -79,16 +80,18 @@ void PluginRegistry::search(const std::string& folder) {
       c.manifest = *std::move(manifest);
     else
       c.refused = std::move(manifest).error();
-    for (const PluginCandidate& earlier : candidates_)
-      if (c.refused.empty() && earlier.refused.empty() && earlier.manifest.name == c.manifest.name)
-        c.refused = Error({c.library, 0, 0, {}},
-                          fmt::format("'{}' was found before it in {}", c.manifest.name, earlier.library));
     candidates_.push_back(std::move(c));
   }
 }
 
 Result<Backend*> PluginRegistry::opened(size_t i) {
   PluginCandidate& c = candidates_[i];
+  for (size_t earlier = 0; earlier < i && c.refused.empty(); ++earlier) {
+    const PluginCandidate& other = candidates_[earlier];
+    if (other.manifest.name == c.manifest.name && opened(earlier))
+      c.refused =
+          Error({c.library, 0, 0, {}}, fmt::format("'{}' was found before it in {}", c.manifest.name, other.library));
+  }
   if (!c.refused.empty()) return std::unexpected(c.refused);
   if (const auto it = backends_.find(i); it != backends_.end()) return it->second.get();
   auto backend = open_plugin(c.library, c.manifest);
@@ -97,6 +100,18 @@ Result<Backend*> PluginRegistry::opened(size_t i) {
     return std::unexpected(c.refused);
   }
   return (backends_[i] = *std::move(backend)).get();
+}
+
+Result<Backend*> PluginRegistry::first(const std::function<bool(const PluginManifest&)>& is_wanted,
+                                       const std::string& wanted) {
+  Error refused;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    if (!is_wanted(candidates_[i].manifest)) continue;
+    auto backend = opened(i);
+    if (backend) return backend;
+    refused.add(std::move(backend).error());
+  }
+  return std::unexpected(refused.empty() ? none(wanted) : std::move(refused));
 }
 
 Error PluginRegistry::none(const std::string& wanted) const {
@@ -111,29 +126,27 @@ Error PluginRegistry::none(const std::string& wanted) const {
 
 Result<Backend*> PluginRegistry::find(std::string_view name) {
   if (name == "interp") return &interpreter_backend();
-  for (size_t i = 0; i < candidates_.size(); ++i)
-    if (candidates_[i].manifest.name == name && candidates_[i].refused.empty()) return opened(i);
-  return std::unexpected(none(fmt::format("is called '{}'", name)));
+  return first([&](const PluginManifest& m) { return m.name == name; }, fmt::format("is called '{}'", name));
 }
 
 Result<Backend*> PluginRegistry::for_scheme(std::string_view scheme) {
   if (scheme == "interp") return &interpreter_backend();
-  for (size_t i = 0; i < candidates_.size(); ++i)
-    if (candidates_[i].refused.empty() && std::ranges::count(candidates_[i].manifest.schemes, scheme) > 0)
-      return opened(i);
-  return std::unexpected(none(fmt::format("opens devices '{}:'", scheme)));
+  return first([&](const PluginManifest& m) { return std::ranges::count(m.schemes, scheme) > 0; },
+               fmt::format("opens devices '{}:'", scheme));
 }
 
 Result<Backend*> PluginRegistry::for_hardware(const HwDescription& hw) {
   if (!hw.plugin.empty()) return find(hw.plugin);
-  for (size_t i = 0; i < candidates_.size(); ++i)
-    if (candidates_[i].refused.empty() && std::ranges::count(candidates_[i].manifest.families, hw.family) > 0)
-      return opened(i);
-  return std::unexpected(none(fmt::format("compiles for machines of family '{}' ({})", hw.family, hw.file)));
+  std::set<std::string> known;
+  for (const PluginCandidate& c : candidates_) known.insert(c.manifest.families.begin(), c.manifest.families.end());
+  return first([&](const PluginManifest& m) { return std::ranges::count(m.families, hw.family) > 0; },
+               fmt::format("compiles for machines of family '{}' ({}), but for {}", hw.family, hw.file,
+                           known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
 }
 
 void PluginRegistry::open_all() {
-  for (size_t i = 0; i < candidates_.size(); ++i) static_cast<void>(opened(i));
+  for (size_t i = 0; i < candidates_.size(); ++i)
+    if (!opened(i)) continue;  // the reason stays with the candidate
 }
 
 }  // namespace dlc

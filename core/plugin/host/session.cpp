@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "dlc/plugin/compiled.h"
@@ -32,11 +33,7 @@ class Placement {
     DLC_TRY(chosen_, plugins_.for_scheme(scheme_of(options_.device)));
     const bool has_part =
         std::ranges::any_of(m.partitions, [&](const CompiledPartition& p) { return p.device == chosen_->name(); });
-    if (!has_part && !is_general(chosen_))
-      return fail({},
-                  fmt::format("nothing in the model '{}' was compiled for {} (it is for {})", m.name, options_.device,
-                              m.hardware_name),
-                  "compile it with the --hw of that device");
+    if (!has_part && !is_general(chosen_)) return std::unexpected(nothing_for(m, options_.device));
     return {};
   }
 
@@ -74,6 +71,22 @@ class Placement {
 };
 
 }  // namespace
+
+Error nothing_for(const CompiledModel& m, std::string_view device) {
+  if (std::ranges::none_of(m.partitions, [](const CompiledPartition& p) { return p.device == "host"; }))
+    return Error(
+        {},
+        fmt::format("nothing in the model '{}' was compiled for {} (it is for {})", m.name, device, m.hardware_name),
+        "compile it with the --hw of that device");
+  Error e({}, fmt::format("all of the model '{}' is on the host, nothing on {}", m.name, m.hardware_name),
+          "--device cpu: runs it; dlc explain says why each node is on the host");
+  const auto explanation = nlohmann::json::parse(m.explanation, nullptr, false);
+  if (!explanation.is_object()) return e;
+  for (const auto& p : explanation.value("problems", nlohmann::json::array()))
+    if (p.is_object() && p.contains("message") && p["message"].is_string())
+      e.diagnostics.push_back({Severity::note, {}, "when it was compiled: " + p["message"].get<std::string>(), ""});
+  return e;
+}
 
 Result<Session> Session::open(const CompiledModel& model, PluginRegistry& plugins, const Options& options) {
   Placement placement(plugins, options);

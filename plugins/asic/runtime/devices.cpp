@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "dlc/hw/sim_port.h"
 
@@ -36,6 +37,16 @@ std::vector<fs::path> folders() {
   return out;
 }
 
+struct NumberOption {
+  std::string_view name;
+  uint32_t RtlOptions::* value;
+  uint32_t most;  // per cent: at 100 nothing would ever move
+};
+constexpr NumberOption kNumbers[] = {{"latency", &RtlOptions::latency, 1'000'000},
+                                     {"jitter", &RtlOptions::jitter, 1'000'000},
+                                     {"backpressure", &RtlOptions::backpressure, 99},
+                                     {"stall", &RtlOptions::stall, 99}};
+
 uint64_t memory_bytes(const Loaded& loaded) {
   uint64_t end = 0;
   segment_bases(*loaded.hw, loaded.image, loaded.words.size() * 4, &end);
@@ -58,6 +69,7 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
     return fail({}, fmt::format("device {} is not known: the plugin has asic:func, asic:rtl and asic:cosim", uri));
   out.cosim = device == "asic:cosim";
   out.rtl = out.cosim || device == "asic:rtl";
+  std::set<std::string> given;
   std::string rest = question == std::string::npos ? "" : uri.substr(question + 1);
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('&'), rest.size());
@@ -65,34 +77,32 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
     rest = rest.substr(std::min(end + 1, rest.size()));
     const size_t equals = std::min(item.find('='), item.size());
     const std::string key = item.substr(0, equals), value = item.substr(std::min(equals + 1, item.size()));
+    if (!given.insert(key).second) return fail({}, fmt::format("device {}: '{}' is given twice", uri, key));
     if (key == "library" && out.rtl) {
       out.library = value;
       continue;
     }
-    if (key == "bundle" && out.cosim) {
-      out.bundle = value;
-      continue;
+    if (key == "bundle" && out.cosim) {  // the last one: it may have any character
+      out.bundle = rest.empty() ? value : value + "&" + rest;
+      break;
     }
     uint64_t n = 0;
     const auto [p, error] = std::from_chars(value.data(), value.data() + value.size(), n);
     if (error != std::errc() || p != value.data() + value.size())
       return fail({}, fmt::format("device {}: '{}' needs a number", uri, key));
-    if (key == "track" && !out.rtl)
+    const auto numbered = std::ranges::find(kNumbers, key, &NumberOption::name);
+    if (key == "track" && !out.rtl) {
       out.track = n != 0;
-    else if (key == "seed")
+    } else if (key == "seed") {
       out.options.seed = n;
-    else if (key == "latency" && out.rtl)
-      out.options.latency = static_cast<uint32_t>(n);
-    else if (key == "jitter" && out.rtl)
-      out.options.jitter = static_cast<uint32_t>(n);
-    else if (key == "backpressure" && out.rtl)
-      out.options.backpressure = static_cast<uint32_t>(n);
-    else if (key == "stall" && out.rtl)
-      out.options.stall = static_cast<uint32_t>(n);
-    else
+    } else if (numbered != std::end(kNumbers) && out.rtl) {
+      if (n > numbered->most) return fail({}, fmt::format("device {}: '{}' is at most {}", uri, key, numbered->most));
+      out.options.*numbered->value = static_cast<uint32_t>(n);
+    } else {
       return fail({}, fmt::format("device {} has no option '{}'", device, key),
                   "seed; for asic:func track; for asic:rtl latency, jitter, backpressure, stall, library; for "
                   "asic:cosim also bundle");
+    }
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "dlc/io/library.h"
 #include "simulators/asic/port/rtl_abi.h"
 
 namespace dlc {
@@ -67,12 +68,15 @@ class Device final : public RtlPort {
 }  // namespace
 
 Result<std::unique_ptr<RtlPort>> RtlPort::open(const std::string& library, const RtlOptions& options) {
+  const char* build = "build the model of this configuration again: dlc hw build-rtl";
+  if (auto whole = check_library(library); !whole)
+    return fail({.file = library}, "cannot load the RTL model: " + std::string(whole.error().message()), build);
   // never closed: a model's code may still be on some thread's way out
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
     return fail({.file = library}, std::string("cannot load the RTL model: ") + (why != nullptr ? why : "unknown"),
-                "build the model of this configuration");
+                build);
   }
   const auto entry = reinterpret_cast<const dlc_rtl_table* (*)()>(dlsym(handle, "dlc_rtl_v2"));
   if (entry == nullptr) return fail({.file = library}, "not an RTL model: it has no dlc_rtl_v2");

@@ -22,7 +22,8 @@ struct MappedFile {
 Result<MappedFile> map_file(const std::string& path);
 
 // Writes to a temporary file in the target's folder, flushes it and renames it: an interrupted write leaves the old
-// file whole and no other file behind. A link stays a link: the file behind it is replaced.
+// file whole and no other file behind. A link stays a link: the file behind it is replaced. Who may
+// read and write the file stays too, and one that may not be written is not replaced.
 Result<> write_file(const std::string& path, std::span<const std::byte> bytes);
 Result<> write_file(const std::string& path, std::string_view text);
 

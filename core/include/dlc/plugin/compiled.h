@@ -62,6 +62,10 @@ struct CompiledModel {
   static Result<CompiledModel> read(const std::string& path);
 };
 
+// Why no partition of the model is for `device`: it was compiled for another machine, or all of it is on the host, for
+// the reason that `dlc explain` gives.
+Error nothing_for(const CompiledModel& m, std::string_view device);
+
 // Compiles one partition. `device` is "host" or the name of a plugin, `backend` that plugin (null for the host).
 Result<CompiledPartition> compile_partition(const std::string& device, Backend* backend, Program program,
                                             const Hardware& hardware, const std::string& options,

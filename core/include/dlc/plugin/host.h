@@ -16,6 +16,7 @@
 //   families: [queue_machine/1]     # optional: hardware descriptions without `plugin:` that it compiles for
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -55,7 +56,8 @@ class PluginRegistry {
   explicit PluginRegistry(const Options& options);
 
   const std::vector<std::string>& folders() const { return folders_; }
-  // In order of search. Of two with one name the first wins; the others are refused for that reason.
+  // In order of search. Of two with one name the first that can be opened wins; the others are then refused for that
+  // reason.
   const std::vector<PluginCandidate>& candidates() const { return candidates_; }
 
   Result<Backend*> find(std::string_view name);
@@ -68,6 +70,8 @@ class PluginRegistry {
  private:
   void search(const std::string& folder);
   Result<Backend*> opened(size_t candidate);
+  // `wanted` is for the message when there is none: "is called 'cpu'".
+  Result<Backend*> first(const std::function<bool(const PluginManifest&)>& is_wanted, const std::string& wanted);
   Error none(const std::string& wanted) const;
 
   std::vector<std::string> folders_;
