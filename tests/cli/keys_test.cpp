@@ -94,7 +94,8 @@ const std::vector<Commands> kCommands = {
       "bench q.dlca --device asic:rtl --runs 2 --warmup 0", "bench q.dlca --device asic:func --runs 1 --warmup 0"}},
     {"dlc compare MODEL [--hw=…] [--device URI] [--input FILE]… [--tolerance T]",
      {"compare m.onnx", "compare m.onnx --input x.npz --device cpu:"}},
-    {"dlc conform --suite DIR [--device URI] [--variant V] [--expect LIST] [--write-list LIST] [--only TEXT]… "
+    {"dlc conform --suite DIR [--device URI] [--variant V] [--expect LIST] [--floor N] [--write-list LIST] [--only "
+     "TEXT]… "
      "[--sample N "
      "--seed S]",
      {"conform --suite /usr/share/libonnx-testdata/data/node --only test_abs --only test_bernoulli_seed --only "
