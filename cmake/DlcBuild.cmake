@@ -23,6 +23,11 @@ if(DLC_SANITIZE)
   target_compile_options(dlc_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -g1)
   target_link_options(dlc_flags INTERFACE -fsanitize=address,undefined)
 endif()
+option(DLC_FUZZ "Build for libFuzzer (tools/fuzz.sh)" OFF)
+if(DLC_FUZZ)
+  target_compile_options(dlc_flags INTERFACE -fsanitize=fuzzer-no-link,address -Wno-error -O1 -g1)
+  target_link_options(dlc_flags INTERFACE -fsanitize=address)
+endif()
 
 # dlc_library(NAME [DEPS libs...] [SOURCES generated...]): a static library of every .cpp in this folder.
 function(dlc_library name)

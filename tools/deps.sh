@@ -4,7 +4,7 @@ set -euo pipefail
 
 packages=(
   # build
-  g++ cmake ninja-build pkg-config ccache clang-19 clang-format-19 clang-tidy-19 git ca-certificates
+  g++ cmake ninja-build pkg-config ccache clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 git ca-certificates
   # libraries
   llvm-19-dev liblld-19-dev libyaml-cpp-dev libboost-graph-dev libfmt-dev nlohmann-json3-dev libcli11-dev
   libprotobuf-dev protobuf-compiler libonnx-dev libzip-dev libzstd-dev zlib1g-dev libtbb-dev libhwloc-dev libxxhash-dev

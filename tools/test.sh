@@ -21,6 +21,6 @@ tools/lint.sh build
 if [ "$full" = 1 ]; then
   cmake --preset sanitize >/dev/null
   cmake --build --preset sanitize
-  ctest --test-dir build-sanitize --output-on-failure -j "$(nproc)" -LE "bench|models"
+  ctest --test-dir build-sanitize --output-on-failure -j "$(nproc)" -LE "bench|models|full"
 fi
 ctest --test-dir build --output-on-failure -j "$(nproc)" $([ "$full" = 1 ] || echo -LE "full")

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "core/graph/scanner.h"
@@ -133,7 +134,9 @@ Result<> Parser::node() {
   const Loc where = in_.loc();
   do {
     DLC_CHECK(in_.expect('%'));
+    const Loc name_at = in_.loc();
     DLC_TRY(auto name, new_name());
+    if (std::ranges::find(names, name) != names.end()) return fail(name_at, "there is already a value called " + name);
     DLC_CHECK(in_.expect(':'));
     DLC_TRY(auto type, in_.type());
     names.push_back(std::move(name));
@@ -176,6 +179,10 @@ Result<> Parser::node() {
     if (inferred != types[i])
       return fail(where, "%" + names[i] + " is declared " + to_string(types[i]) + ", but " + op + " gives " +
                              to_string(inferred));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    // A result still to be named may hold the name: results are called by their ids until then.
+    if (const ValueId holder = g_.find(names[i]); holder != kNoValue) g_.rename(holder, names[i] + "_");
     g_.rename(outputs[i], names[i]);
   }
   return {};

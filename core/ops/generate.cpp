@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 
 #include "core/ops/bind.h"
 #include "core/ops/domains.h"
@@ -97,8 +98,9 @@ class Attempt {
       for (const Dim& d : o.dims)
         if (d.ref.pack && d.ref.select.empty()) packs_.emplace(d.ref.name, 0);
     for (auto& [name, n] : packs_) n = static_cast<int>(rng_.between(0, options_.max_pack));
+    const std::set<std::string> fitted = fit();
     for (auto& [name, n] : packs_) {
-      const Node* want = required_length(name);
+      const Node* want = fitted.contains(name) ? nullptr : required_length(name);
       if (want && is_call(*want, "len")) n = packs_[want->args[0].text];
       if (want && want->kind == NodeKind::integer) n = static_cast<int>(want->integer);
       if (want && want->kind == NodeKind::size) {
@@ -116,9 +118,41 @@ class Attempt {
     }
   }
 
+  // The packs of the given operand get lengths that add up to its rank, its dims get its extents. Returns the packs.
+  std::set<std::string> fit() {
+    std::set<std::string> fitted;
+    if (!options_.given || options_.given_operand >= r_.operands.size()) return fitted;
+    const OperandDecl& o = r_.operands[options_.given_operand];
+    const TensorType& type = *options_.given;
+    if (const std::string& t = type_or_default(o.type).name; !parse_dtype(t)) types_[t] = type.dtype;
+    auto left = static_cast<int64_t>(type.shape.size());
+    std::vector<std::string> packs;
+    for (const Dim& d : o.dims) {
+      if (d.ref.pack && d.ref.select.empty()) packs.push_back(d.ref.name);
+      left -= d.ref.pack ? 0 : 1;
+    }
+    for (size_t i = 0; i < packs.size(); ++i) {
+      const int64_t n = i + 1 == packs.size() ? std::max<int64_t>(left, 0) : rng_.between(0, left);
+      packs_[packs[i]] = static_cast<int>(n);
+      left -= n;
+      fitted.insert(packs[i]);
+    }
+    size_t at = 0;
+    for (const Dim& d : o.dims) {
+      if (d.ref.name.empty()) ++at;
+      if (d.ref.name.empty()) continue;
+      for (const std::string& n : flat(d)) {
+        if (at >= type.shape.size()) return fitted;
+        const int64_t extent = type.shape[at++].constant().value_or(1);
+        if (!d.broadcast || extent != 1) extents_[n] = extent;
+      }
+    }
+    return fitted;
+  }
+
   DType pick_type(const std::string& name) {
     static constexpr std::array kFloats{kF32, kF32, kF32, kF16, kBF16, kF64};
-    static constexpr std::array kInts{kS8, kU8, kS32, kS16, kS64};
+    static constexpr std::array kInts{kS8, kU8, kS32, kS16, kS64, kU16, kU32, kU64};
     const bool floats = demands("is_float", name);
     const bool ints = demands("is_int", name) || (!floats && rng_.chance(35));
     if (ints) return kInts[static_cast<size_t>(rng_.between(0, kInts.size() - 1))];
@@ -147,10 +181,15 @@ class Attempt {
   void extents() {
     const bool square = rng_.chance(30);  // equal extents satisfy many a require
     const int64_t all = rng_.between(1, options_.max_extent);
+    const auto extent = [&] {
+      if (options_.zero_percent > 0 && rng_.chance(options_.zero_percent)) return int64_t{0};
+      return square ? all : rng_.between(1, options_.max_extent);
+    };
     for (const OperandDecl& o : r_.operands)
       for (const Dim& d : o.dims) {
         if (d.ref.name.empty()) continue;
-        for (const std::string& n : flat(d)) extents_.emplace(n, square ? all : rng_.between(1, options_.max_extent));
+        for (const std::string& n : flat(d))
+          if (!extents_.contains(n)) extents_[n] = extent();
       }
   }
 
@@ -349,7 +388,10 @@ class Attempt {
       Operand given;
       given.present = !(o.optional && rng_.chance(40));
       const int64_t count = !given.present ? 0 : o.variadic ? rng_.between(1, 3) : 1;
-      for (int64_t q = 0; q < count; ++q) given.types.push_back(tensor(o));
+      for (int64_t q = 0; q < count; ++q) {
+        const bool wanted = options_.given && q == 0 && out_.operands.size() == options_.given_operand;
+        given.types.push_back(wanted ? *options_.given : tensor(o));
+      }
       out_.operands.push_back(std::move(given));
     }
   }
@@ -414,10 +456,10 @@ Result<std::vector<std::optional<Interval>>> operand_ranges(const RecordAst& ast
 }  // namespace detail
 
 Result<Instance> generate(const RecordSet& set, const Record& record, uint64_t seed, const GenerateOptions& options) {
-  constexpr uint64_t kTries = 300;
+  constexpr uint64_t kStreams = 300;  // of a seed
   Error last;
-  for (uint64_t i = 0; i < kTries; ++i) {
-    Instance use = detail::Attempt(record.ast(), seed * kTries + i, options).run();
+  for (int i = 0; i < options.tries; ++i) {
+    Instance use = detail::Attempt(record.ast(), seed * kStreams + static_cast<uint64_t>(i), options).run();
     auto k = set.instantiate(record, use.operands, use.attrs);
     if (k) {
       auto ranges = detail::operand_ranges(record.ast(), use, set.defs());
@@ -431,7 +473,7 @@ Result<Instance> generate(const RecordSet& set, const Record& record, uint64_t s
     }
   }
   return fail({},
-              fmt::format("no valid instance of {} in {} tries; the last: {}", record.name(), kTries, last.message()));
+              fmt::format("no valid instance of {} in {} tries; the last: {}", record.name(), options.tries, last.message()));
 }
 
 Result<std::vector<Tensor>> random_operands(const Instance& instance, uint64_t seed) {

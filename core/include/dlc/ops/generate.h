@@ -25,6 +25,11 @@ struct Instance {
 struct GenerateOptions {
   int max_pack = 2;        // dims a pack stands for
   int64_t max_extent = 5;  // of one dim; a require may make some larger
+  int zero_percent = 0;    // of the dims that are empty
+  int tries = 300;         // before it is an error
+  // The operand at this position has this type, of constant dims: how ops are chained. Most records fit most types.
+  std::optional<TensorType> given = {};
+  size_t given_operand = 0;
 };
 
 // The same seed gives the same instance. Fails only when no valid instance was found in many tries.
