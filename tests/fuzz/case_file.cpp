@@ -1,6 +1,6 @@
 #include "tests/fuzz/case_file.h"
 
-#include "dlc/passes/dlct.h"
+#include "dlc/pipeline/dlct.h"
 
 namespace dlc::fuzz {
 

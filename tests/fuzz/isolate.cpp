@@ -1,14 +1,23 @@
 #include "tests/fuzz/isolate.h"
 
 #include <fmt/format.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <functional>
 
 namespace dlc::fuzz {
+
+void limit_time(int seconds) {
+  itimerval t{};
+  t.it_value.tv_sec = seconds;
+  setitimer(ITIMER_PROF, &t, nullptr);
+  alarm(static_cast<unsigned>(60 * seconds));
+}
 
 std::optional<Failure> isolated(const std::function<std::optional<Failure>()>& job, int seconds) {
   std::fflush(nullptr);
@@ -18,7 +27,7 @@ std::optional<Failure> isolated(const std::function<std::optional<Failure>()>& j
   if (child < 0) return Failure{"fork", std::strerror(errno)};
   if (child == 0) {
     close(channel[0]);
-    alarm(static_cast<unsigned>(seconds));
+    limit_time(seconds);
     const auto failure = job();
     if (failure) {
       const std::string text = failure->stage + "\n" + failure->message;
@@ -38,7 +47,8 @@ std::optional<Failure> isolated(const std::function<std::optional<Failure>()>& j
   int status = 0;
   waitpid(child, &status, 0);
   if (WIFSIGNALED(status)) {
-    if (WTERMSIG(status) == SIGALRM) return Failure{"hang", fmt::format("not done after {} s", seconds)};
+    if (WTERMSIG(status) == SIGPROF || WTERMSIG(status) == SIGALRM)
+      return Failure{"hang", fmt::format("not done after {} s", seconds)};
     return Failure{"crash", fmt::format("died of signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)))};
   }
   if (WEXITSTATUS(status) == 0) return {};

@@ -8,7 +8,10 @@
 
 namespace dlc::fuzz {
 
-inline constexpr int kSeconds = 20;  // that one sample may take
+inline constexpr int kSeconds = 20;  // of CPU time, that one sample may take
+
+// This process dies of SIGPROF after so many seconds of CPU time from now, of SIGALRM when it waits for ever.
+void limit_time(int seconds);
 
 // Runs `job` in a child and returns what it returned, or how the child died.
 std::optional<Failure> isolated(const std::function<std::optional<Failure>()>& job, int seconds = kSeconds);

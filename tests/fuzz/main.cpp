@@ -83,7 +83,7 @@ int fuzz(const Arguments& a) {
     const auto f = isolated([&]() -> std::optional<Failure> {
       for (uint64_t seed = next; seed < a.seed + a.graphs; ++seed) {
         progress->seed = seed;
-        alarm(kSeconds);
+        limit_time(kSeconds);
         const Sample s = sample_of(a, seed);
         progress->nodes += s.graph.order().size();
         if (auto failure = check(s, way_of(a, seed))) return failure;

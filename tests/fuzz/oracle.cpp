@@ -129,7 +129,7 @@ Result<> Oracle::run(NodeId id) {
                                   return shaken(arguments[v][0], g_.value(v).type.dtype,
                                                 salt * 64 + shake + static_cast<uint64_t>(v) * 4096);
                                 }),
-                                shake == 0 ? 0x1p-23 : -0x1p-23);
+                                shake == 0 ? 0x1p-21 : -0x1p-21);
     for (size_t r = 0; again && r < results.size(); ++r) add_errors(results[r][0], (*again)[r], errors[r]);
   }
   for (size_t r = 0; r < results.size(); ++r) {

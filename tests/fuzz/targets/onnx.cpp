@@ -1,5 +1,6 @@
 // ONNX models: what imports prints, and reads back.
 #include "frontends/onnx/onnx.h"
+
 #include "tests/fuzz/targets/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,9 +1,8 @@
 // Op records: what parses prints, reads back, and can be used.
-#include "dlc/ops/record.h"
-
 #include <cstdlib>
 
 #include "dlc/ops/generate.h"
+#include "dlc/ops/record.h"
 #include "tests/fuzz/targets/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
