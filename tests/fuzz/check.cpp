@@ -113,14 +113,16 @@ Problem check_asic(const Sample& s, const Way& w) {
   const auto want = run_graph(g, s.inputs);
   if (!want) return failed("committed graph", want.error());
   if (auto ok = run_passes(g, w.passes); !ok) return failed("passes", ok.error());
-  const auto parts = partition(g, (*hw)->description, "asic");
+  const auto backend = plugins().find("asic");
+  if (!backend) return failed("plugin", backend.error());
+  const auto parts = partition(g, (*hw)->description, "asic", [&](const Program& p) {
+    return (*backend)->match({p, (*hw)->text, (*hw)->file, (*hw)->params, "{}"});
+  });
   if (!parts) return failed("partition", parts.error());
   CompiledModel m;
   m.name = "fuzz";
   m.inputs = ports(g, false);
   m.outputs = ports(g, true);
-  const auto backend = plugins().find("asic");
-  if (!backend) return failed("plugin", backend.error());
   for (const Partition& part : parts->partitions) {
     auto program = lower_to_program(part.graph);
     if (!program) return failed("program", program.error());

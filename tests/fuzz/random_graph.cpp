@@ -7,6 +7,7 @@
 
 #include "core/passes/rebuild.h"
 #include "dlc/ops/generate.h"
+#include "dlc/program/program.h"
 #include "tests/fuzz/oracle.h"
 
 namespace dlc::fuzz {
@@ -147,6 +148,12 @@ class Generator {
     }
   }
 
+  // Whether a program takes the sample's own sizes: 1 where N == 2 is assumed is refused, as it should be.
+  static bool fits_guards(const Sample& s, int64_t extent) {
+    const auto program = lower_to_program(s.graph, {.fuse = false});
+    return !program || check_entry(*program, {{"N", extent}}).has_value();
+  }
+
   // Equal extents of inputs become a symbol, where the records take it.
   Sample with_symbols(Sample s) {
     if (!random_.chance(33) || s.inputs.empty()) return s;
@@ -166,7 +173,8 @@ class Generator {
           if (auto* list = std::get_if<std::vector<Expr>>(&a); list && lists && (name == "shape" || name == "size"))
             for (Expr& e : *list)
               if (e.is(extent)) e = n;
-      if (auto made = rebuild(t, no_edits(t.graph)); made && with_constant_shapes(*made)) return *std::move(made);
+      if (auto made = rebuild(t, no_edits(t.graph)); made && with_constant_shapes(*made) && fits_guards(*made, extent))
+        return *std::move(made);
     }
     return s;
   }
