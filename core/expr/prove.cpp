@@ -68,6 +68,25 @@ class Prover {
     return nonneg(e) || nonneg(e - known);
   }
 
+  // The atom being a // d.
+  bool over(const Linear& l, const Expr& a, const Expr& d) {
+    const Expr scaled = l.positive ? a - d + 1 : a;
+    return nonneg(l.factor * scaled + l.rest * d + d - 1);
+  }
+
+  // a // d = (a // k) // (d / k): no remainder of k is given away where e has a // k too, as a size of (N + 2) // 4
+  // rows has that is rounded up to 8 of them, 8 * ((N + 30) // 32).
+  bool over_quotient(const Linear& l, const Expr& a, const Expr& d) {
+    const auto whole = d.constant();
+    if (!whole) return false;
+    for (const Linear& other : linear_atoms(l.rest)) {
+      if (other.atom.kind() != AtomKind::floor_div) continue;
+      const auto k = other.atom.args()[1].constant();
+      if (k && *k > 1 && *k < *whole && *whole % *k == 0 && over(l, floor_div(a, *k), *whole / *k)) return true;
+    }
+    return false;
+  }
+
   bool by_symbolic_bound(const Linear& l) {
     const auto args = l.atom.args();
     switch (l.atom.kind()) {
@@ -80,8 +99,7 @@ class Prover {
         // d * (a // d) lies in [a - d + 1, a]; e >= 0 follows from d * e >= 1 - d since e is an integer.
         const Expr &a = args[0], &d = args[1];
         if (bounds(d, ranges_).lo < 1) return false;
-        const Expr scaled = l.positive ? a - d + 1 : a;
-        return nonneg(l.factor * scaled + l.rest * d + d - 1);
+        return over(l, a, d) || over_quotient(l, a, d);
       }
       case AtomKind::mod:
         if (l.positive || bounds(args[1], ranges_).lo < 1) return false;

@@ -7,6 +7,7 @@
 #include "core/graph/bind.h"
 #include "core/graph/extern_ops.h"
 #include "core/graph/kernel_cache.h"
+#include "core/kernel/doubles.h"
 #include "dlc/graph/graph.h"
 
 namespace dlc {
@@ -119,11 +120,12 @@ struct GraphRunner::Impl {
       if (!op) return fail(location(n), "the extern op " + n.op + " has no reference");
       return op(inputs, known_attrs(n.attrs, bindings));
     }
-    DLC_TRY(Attrs attrs, concrete_attrs(n.attrs, bindings, location(n)));
-    for (auto& [name, value] : attrs)
-      if (auto* t = std::get_if<DType>(&value)) *t = storage(*t);
+    DLC_TRY(const Attrs attrs, concrete_attrs(n.attrs, bindings, location(n)));
     std::vector<std::optional<TensorType>> types;
-    for (const Tensor& t : inputs) types.push_back(t.is_valid() ? std::optional(type_of(t)) : std::nullopt);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      types.push_back(inputs[i].is_valid() ? std::optional(type_of(inputs[i])) : std::nullopt);
+      if (types.back()) types.back()->dtype = g.value(n.inputs[i]).type.dtype;  // which records may insist on
+    }
     DLC_TRY(auto operands, group_operands(*record, types, location(n)));
     const auto key = detail::instantiation_key(n.op, operands, attrs, {});
     std::shared_ptr<const PreparedNode> node;
@@ -131,6 +133,7 @@ struct GraphRunner::Impl {
       if (auto known = prepared.find(*key); known != prepared.end()) node = known->second;
     if (!node) {
       DLC_TRY(auto kernel, g.record_set().instantiate(*record, operands, attrs, {}, location(n)));
+      if (options.floats_as_double) kernel = in_doubles(kernel);
       DLC_TRY(node, prepare_node(std::move(kernel), options));
       if (key) prepared.emplace(*key, node);
     }

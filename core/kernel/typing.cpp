@@ -6,7 +6,8 @@
 //  3. Arithmetic turns bool into s64. Integer with integer is s64, or u64 when a side that is no literal is u64 (or
 //  both
 //     are). Integer with float is that float; f32 with f64 is f64.
-//  4. `/` is real division: two integers become f32. Functions such as exp turn integers into f32. floor, ceil, round
+//  4. `/` is real division: two integers become f32, an integer beside f64 becomes f64 at once. Functions such as exp
+//  and pow do the same. floor, ceil, round
 //     and trunc leave integers as they are; abs, sign, min, max, fmod keep them integers; tdiv, shifts and & | ^ ~ take
 //     integers only.
 //  5. Comparisons bring both sides to one numeric type and give bool. `and`, `or`, `not` and conditions take bool; an
@@ -20,6 +21,7 @@
 //  9. Arithmetic on literals is done in double and rounded to the literal's type where it is used.
 #include "typing.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -37,7 +39,9 @@ double as_double(const Val& literal) {
 
 Val numeric(const Val& v) { return v->type.is_bool() ? val::convert(kS64, v) : v; }
 Val as_bool(const Val& v) { return v->type.is_float() ? v : val::convert(kBool, v); }
-Val as_float(const Val& v) { return v->type.is_float() ? v : val::convert(kF32, v); }
+DType float_type(const std::vector<Val>& values) {
+  return std::ranges::any_of(values, [](const Val& v) { return v->type == kF64; }) ? kF64 : kF32;
+}
 
 namespace {
 

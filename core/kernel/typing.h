@@ -19,7 +19,7 @@ Val numeric(const Val& v);
 // What a condition or a logical operator takes: an integer becomes `v != 0`; a float stays (a type error).
 Val as_bool(const Val& v);
 // Integers become f32; floats stay.
-Val as_float(const Val& v);
+DType float_type(const std::vector<Val>& values);  // f64 if one of them is, or f32
 
 // Brings a and b to one type, or leaves bool and bool alone. Infinite literals meet integers as their extremes.
 void unify(Val& a, Val& b);

@@ -114,9 +114,9 @@ Val binary(BinaryOp op, Val a, Val b) {
     a = typing::as_bool(a);
     b = typing::as_bool(b);
   } else if (op == BinaryOp::div) {
-    a = typing::as_float(a);
-    b = typing::as_float(b);
-    typing::unify(a, b);
+    const DType t = typing::float_type({a, b});
+    a = convert(t, a);
+    b = convert(t, b);
   } else {
     a = typing::numeric(a);
     b = typing::numeric(b);
@@ -182,8 +182,10 @@ Val call(Fn fn, std::vector<Val> args) {
   const bool rounds = fn == Fn::floor || fn == Fn::ceil || fn == Fn::round || fn == Fn::trunc;
   if (rounds && args[0]->type.is_int()) return args[0];
   const bool takes_integers = fn == Fn::abs || fn == Fn::sign || (fn >= Fn::min && fn <= Fn::tdiv);
-  if (!takes_integers)
-    for (Val& a : args) a = typing::as_float(a);
+  if (!takes_integers) {
+    const DType t = typing::float_type(args);
+    for (Val& a : args) a = convert(t, a);
+  }
   unify_all(args);
   const DType type = fn == Fn::is_nan || fn == Fn::is_inf ? kBool : args[0]->type;
   if (any_undef(args)) return undef(type);
@@ -227,7 +229,8 @@ Val reduce(ReduceOp op, DType acc, std::vector<Loop> loops, Val body) {
   } else if (acc.is_float() || !body->type.is_float()) {  // a float body in an integer sum is a type error
     body = convert(acc, body);
   }
-  if (loops.empty()) return position ? integer(0) : logical ? body : cast(acc, body);
+  const bool saturates = op == ReduceOp::max || op == ReduceOp::min;
+  if (loops.empty()) return position ? integer(0) : logical ? body : cast(acc, body, saturates);
   const bool runs = std::ranges::all_of(loops, [](const Loop& l) { return l.extent.constant().value_or(0) > 0; });
   if (is_undef(body) && runs) return undef(acc);
   auto n = make(ValKind::reduce, compute_type(acc), {body});

@@ -23,6 +23,7 @@ constexpr std::array kBuiltins{
     Builtin{"total", 1},    Builtin{"before", 1}, Builtin{"flat", kAny},   Builtin{"unflat", 2},
     Builtin{"cast", 2},     Builtin{"sat", 2},    Builtin{"lowest", 1},    Builtin{"highest", 1},
     Builtin{"is_float", 1}, Builtin{"is_int", 1}, Builtin{"is_signed", 1}, Builtin{"bits", 1},
+    Builtin{"compute", 1},
 };
 
 Val extreme(DType t, bool low) {
@@ -91,7 +92,8 @@ Result<std::optional<Value>> Evaluator::builtin(const Node& n, const Env& env) {
     DLC_TRY(Val v, unflat(n, env));
     return Value(v);
   }
-  if (f == "cast" || f == "sat" || f == "lowest" || f == "highest" || f.starts_with("is_") || f == "bits")
+  if (f == "cast" || f == "sat" || f == "lowest" || f == "highest" || f.starts_with("is_") || f == "bits" ||
+      f == "compute")
     return type_function(n, env);
   DLC_TRY(const std::string name, argument_name(n, 0));
   if (f == "len") {
@@ -132,6 +134,7 @@ Result<Value> Evaluator::type_function(const Node& n, const Env& env) {
   const DType* type = std::get_if<DType>(&t);
   if (!type)
     return s_.fail_text(n.pos, fmt::format("{} needs a type, has `{}`", n.text, print(n.args[converts ? 1 : 0])));
+  if (n.text == "compute") return Value(compute_type(*type));
   if (n.text == "lowest" || n.text == "highest") return Value(extreme(*type, n.text == "lowest"));
   if (n.text == "is_float") return Value(val::boolean(type->is_float()));
   if (n.text == "is_int") return Value(val::boolean(type->is_int()));

@@ -472,8 +472,8 @@ Result<Instance> generate(const RecordSet& set, const Record& record, uint64_t s
       last = std::move(k).error();
     }
   }
-  return fail({},
-              fmt::format("no valid instance of {} in {} tries; the last: {}", record.name(), options.tries, last.message()));
+  return fail({}, fmt::format("no valid instance of {} in {} tries; the last: {}", record.name(), options.tries,
+                              last.message()));
 }
 
 Result<std::vector<Tensor>> random_operands(const Instance& instance, uint64_t seed) {

@@ -206,13 +206,16 @@ class Rewriter {
   Val value(const Val& v, const Names& names, const Ranges& ranges) {
     if (v->kind == ValKind::index) return val::index(simplify(substitute(v->index, names), ranges));
     if (v->kind == ValKind::reduce) {
+      const ReduceOp op = v->reduce_op();
       Names inner = names;
-      std::vector<Loop> loops = split(v->loops, inner);
+      // A position is the value of its loop, which stays as it is.
+      const bool is_position = op == ReduceOp::argmax || op == ReduceOp::argmin;
+      if (is_position) inner.erase(v->loops.front().var);
+      std::vector<Loop> loops = is_position ? v->loops : split(v->loops, inner);
       Ranges inside = ranges;
       add_loop_ranges(loops, inside);
       Val body = value(v->args[0], inner, inside);
-      if (loops.empty()) return val::cast(v->to, std::move(body));
-      return val::reduce(v->reduce_op(), v->to, std::move(loops), std::move(body));
+      return val::reduce(op, v->to, std::move(loops), std::move(body));
     }
     if (v->kind == ValKind::orelse && v->args[0]->kind == ValKind::read)
       if (const auto l = layouts_.find(v->args[0]->tensor); l != layouts_.end())

@@ -21,7 +21,7 @@ using Problem = std::optional<Failure>;
 
 Problem failed(const std::string& stage, const Error& e) { return Failure{stage, to_string(e)}; }
 
-Problem compare(const std::string& stage, const std::vector<Expectation>& want, const std::vector<Tensor>& got) {
+Problem compare(const std::string& stage, const std::vector<BoundTensor>& want, const std::vector<Tensor>& got) {
   if (want.size() != got.size())
     return Failure{stage, fmt::format("{} outputs expected, {} computed", want.size(), got.size())};
   for (size_t i = 0; i < want.size(); ++i)
@@ -29,7 +29,7 @@ Problem compare(const std::string& stage, const std::vector<Expectation>& want, 
   return {};
 }
 
-Problem compare(const std::string& stage, const std::vector<Expectation>& want,
+Problem compare(const std::string& stage, const std::vector<BoundTensor>& want,
                 const Result<std::vector<Tensor>>& got) {
   if (!got) return failed(stage, got.error());
   return compare(stage, want, *got);
@@ -94,7 +94,7 @@ Result<CompiledModel> compiled(const Graph& g, Program program, const Hardware& 
 }
 
 Problem check_cpu(const Graph& g, const Program& program, const std::vector<Tensor>& inputs,
-                  const std::vector<Expectation>& want, const Way& w) {
+                  const std::vector<BoundTensor>& want, const Way& w) {
   const auto hw = hardware(w.hardware);
   if (!hw) return failed("hardware", hw.error());
   const auto m = compiled(g, program, **hw);
@@ -172,7 +172,7 @@ std::optional<Failure> check(const Sample& s, const Way& w, bool compile) {
   if (auto p = text_round_trip(s.graph)) return p;
   const auto fixed = with_constant_shapes(s);
   if (!fixed) return {};  // no such sample; a reduction tries them
-  const auto want = expectations(*fixed, 1);
+  const auto want = expectations(*fixed);
   if (!want) return {};
   if (auto p = compare("interpreter", *want, run_graph(s.graph, s.inputs))) return p;
   if (auto p = compare("interpreter in f64", *want, run_graph(s.graph, s.inputs, {.floats_as_double = true}))) return p;

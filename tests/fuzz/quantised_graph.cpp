@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
 
-#include "tests/fuzz/oracle.h"
 #include "tests/fuzz/random_graph.h"
 
 namespace dlc::fuzz {
@@ -12,9 +13,39 @@ namespace {
 
 std::vector<Expr> list(std::initializer_list<int64_t> values) { return {values.begin(), values.end()}; }
 
+// What the nodes compute on the sample's input, for the ranges that scales are made from.
+class Values {
+ public:
+  explicit Values(const Graph& g) : g_(g) {}
+
+  void set(ValueId v, const Tensor& t) { known_[v] = t; }
+  const Tensor& at(ValueId v) const { return known_.at(v); }
+
+  Result<> run(NodeId id) {
+    const Node& n = g_.node(id);
+    const Record& record = *g_.record_set().find(n.op);
+    std::vector<std::optional<TensorType>> types;
+    std::vector<Tensor> inputs;
+    for (const ValueId v : n.inputs) {
+      types.push_back(v == kNoValue ? std::nullopt : std::optional(g_.value(v).type));
+      inputs.push_back(v == kNoValue ? Tensor() : at(v));
+    }
+    DLC_TRY(const auto operands, group_operands(record, types, {}));
+    DLC_TRY(const Kernel kernel, g_.record_set().instantiate(record, operands, n.attrs));
+    inputs.resize(kernel.inputs.size());
+    DLC_TRY(auto results, run_kernel(kernel, inputs));
+    for (size_t r = 0; r < results.size(); ++r) known_[n.outputs[r]] = std::move(results[r]);
+    return {};
+  }
+
+ private:
+  const Graph& g_;
+  std::map<ValueId, Tensor> known_;
+};
+
 class Quantised {
  public:
-  explicit Quantised(uint64_t seed) : random_(seed ^ 0x71647131), oracle_(s_.graph, seed) {}
+  explicit Quantised(uint64_t seed) : random_(seed ^ 0x71647131), known_(s_.graph) {}
 
   Sample run() {
     input();
@@ -29,7 +60,7 @@ class Quantised {
   ValueId node(const std::string& op, std::vector<ValueId> in, Attrs attrs = {}) {
     auto n = s_.graph.add_node(op, std::move(in), std::move(attrs), {fmt::format("{}_{}", op, named_++)});
     if (!n) return kNoValue;
-    if (!oracle_.run(*n)) {
+    if (!known_.run(*n)) {
       s_.graph.erase(*n);
       return kNoValue;
     }
@@ -39,7 +70,7 @@ class Quantised {
     Tensor x = Tensor::make(t, std::move(shape)).value();
     for (int64_t i = 0; i < x.elements(); ++i) x.set_double(i, element());
     const ValueId v = s_.graph.add_constant(fmt::format("c{}", named_++), x);
-    oracle_.set(v, x);
+    known_.set(v, x);
     return v;
   }
   ValueId scalar(double x) {
@@ -56,14 +87,14 @@ class Quantised {
     TensorType type = type_of(x);
     const ValueId v = s_.graph.add_input("x", type);
     s_.inputs.push_back(x);
-    oracle_.set(v, x);
+    known_.set(v, x);
     values_.push_back(rounded(v));
   }
 
   // quantize_linear and dequantize_linear with a scale that the values fit.
   ValueId rounded(ValueId v) {
     double lo = 0, hi = 0;
-    const Tensor& t = oracle_.at(v)[0];
+    const Tensor& t = known_.at(v);
     for (int64_t i = 0; i < t.elements(); ++i) {
       lo = std::min(lo, t.get_double(i));
       hi = std::max(hi, t.get_double(i));
@@ -99,7 +130,7 @@ class Quantised {
     ValueId y = layer(x);
     if (y != kNoValue && random_.chance(40)) y = node("relu", {y});
     if (y != kNoValue) y = rounded(y);
-    if (y == kNoValue || oracle_.at(y)[0].elements() == 0 || oracle_.at(y)[0].elements() > 8000) {
+    if (y == kNoValue || known_.at(y).elements() == 0 || known_.at(y).elements() > 8000) {
       for (size_t n = s_.graph.node_count(); n-- > first;)
         if (!s_.graph.node(static_cast<NodeId>(n)).erased) s_.graph.erase(static_cast<NodeId>(n));
       return false;
@@ -109,7 +140,7 @@ class Quantised {
   }
 
   ValueId layer(ValueId x) {
-    const std::vector<int64_t> shape = oracle_.at(x)[0].shape();
+    const std::vector<int64_t> shape = known_.at(x).shape();
     const auto rank = static_cast<int64_t>(shape.size());
     const int64_t channels = rank > 1 ? shape[1] : shape[0];
     switch (random_.between(0, 9)) {
@@ -190,7 +221,7 @@ class Quantised {
 
   Random random_;
   Sample s_;
-  Oracle oracle_;
+  Values known_;
   std::vector<ValueId> values_;
   int named_ = 0;
 };

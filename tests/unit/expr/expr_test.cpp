@@ -101,6 +101,9 @@ TEST_CASE("symbolic upper bounds") {
   CHECK(provably_le(parse("min(x, 7)"), parse("M - 1"), r));
   CHECK(provably_le(parse("n"), parse("4*((n + 3) // 4)"), {}));
   CHECK(provably_lt(parse("4*((n + 3) // 4)"), parse("n + 4"), {}));
+  // A size that is rounded up: the quotient inside a quotient is no looser bound than the quotient.
+  CHECK(provably_le(parse("72 - 72*((N + 2) // 4)"), parse("-64*((72*((N + 2) // 4) - 72) // 64)"), {}));
+  CHECK_FALSE(provably_le(parse("72 - 72*((N + 2) // 4)"), parse("-64*((72*((N + 2) // 4) - 72) // 64) - 1"), {}));
   CHECK(provably_lt(parse("4*i + k"), parse("N"), {{"i", Range(0, parse("N // 4 - 1"))}, {"k", {0, 3}}}));
   CHECK(provably_lt(parse("x % n"), parse("n"), {{"n", {1, Interval::kPosInf}}}));
   CHECK_FALSE(provably_lt(parse("x % n"), parse("n"), {}));

@@ -1,5 +1,6 @@
 #include "dlc/ops/generate.h"
 
+#include <algorithm>
 #include <set>
 
 #include "dlc/interp/interp.h"
@@ -26,6 +27,13 @@ std::string describe(const Instance& use) {
     if (const auto* t = std::get_if<DType>(&v)) s += to_string(*t);
   }
   return s;
+}
+
+// Whether a value has f32 on the way to it; positions and conditions may.
+bool narrows(const Val& v) {
+  if (v->type == kF32 && v->kind != ValKind::real) return true;
+  if (!v->type.is_float() || v->kind == ValKind::read) return false;
+  return std::ranges::any_of(v->args, narrows);
 }
 
 }  // namespace
@@ -69,4 +77,33 @@ TEST_CASE("the generator is deterministic and varied") {
     seen.insert(describe(a));
   }
   CHECK(seen.size() >= 15);
+}
+
+// f32 on the way to an f64 result would leave it with f32's digits.
+TEST_CASE("what takes f64 computes in f64") {
+  const RecordSet& set = RecordSet::builtin();
+  for (const std::string& name : set.names()) {
+    const Record& r = *set.find(name);
+    if (r.is_extern()) continue;
+    for (uint64_t seed = 0; seed < 60; ++seed) {
+      REQUIRE_OK(const Instance use, generate(set, r, seed));
+      bool doubles = false, others = false;
+      for (const Operand& o : use.operands)
+        for (const TensorType& t : o.types) {
+          doubles |= t.dtype == kF64;
+          others |= t.dtype.is_float() && t.dtype != kF64;
+        }
+      for (const auto& [attr, v] : use.attrs)
+        if (const auto* t = std::get_if<DType>(&v)) others |= t->is_float() && *t != kF64;
+      if (!doubles || others) continue;
+      REQUIRE_OK(const Kernel k, set.instantiate(r, use.operands, use.attrs));
+      bool narrow = false;
+      walk(k.body, [&](const Stmt& s) { narrow |= s.value && narrows(s.value); });
+      INFO(name << " seed " << seed << " " << describe(use) << "\n" << print(k));
+      if (narrow) {
+        FAIL_CHECK("f32 in an f64 op");
+        break;
+      }
+    }
+  }
 }
