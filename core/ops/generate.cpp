@@ -494,7 +494,8 @@ Result<std::vector<Tensor>> random_operands(const Instance& instance, uint64_t s
         if (range && type.dtype.is_float()) {
           t.set_double(e, static_cast<double>(range->hi) - rng.real(0, static_cast<double>(range->hi - range->lo)));
         } else if (range) {
-          t.set_int(e, rng.between(range->lo, range->hi));
+          const int64_t lo = type.dtype.is_signed() ? range->lo : std::max<int64_t>(range->lo, 0);
+          t.set_int(e, rng.between(lo, std::max(lo, range->hi)));
         } else if (type.dtype.is_float()) {
           t.set_double(e, rng.real(-2, 2));
         } else if (type.dtype.is_bool()) {

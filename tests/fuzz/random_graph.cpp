@@ -96,7 +96,7 @@ class Generator {
       if (!same.empty() && random_.chance(90)) return random_.pick(same);
     }
     Tensor x = tensor;
-    if (t.dtype.is_float())  // numbers that every type holds
+    if (t.dtype.is_float() && !ranged)  // numbers that every type holds
       for (int64_t i = 0; i < x.elements(); ++i) x.set_double(i, std::round(x.get_double(i) * 8) / 8);
     if (!ranged && random_.chance(10))  // what folding and canonicalising look for
       for (int64_t i = 0, one = random_.between(0, 1); i < x.elements(); ++i) x.set_int(i, one);
