@@ -175,7 +175,10 @@ class Rewriter {
   void statements(std::vector<Stmt>& body, const Ranges& outer, const Names& outer_names = {}) {
     for (Stmt& s : body) {
       Names names = outer_names;
-      s.loops = split(s.loops, names);
+      if (s.kind == Stmt::Kind::seq)  // its order is what it means: its loops stay as they are
+        for (const Loop& l : s.loops) names.erase(l.var);
+      else
+        s.loops = split(s.loops, names);
       Ranges ranges = outer;
       add_loop_ranges(s.loops, ranges);
       if (s.kind == Stmt::Kind::seq) {
