@@ -33,6 +33,42 @@ class Level {
 
 }  // namespace
 
+constexpr int64_t kMaxSteps = int64_t{1} << 18;
+constexpr size_t kMaxNodes = size_t{1} << 18;
+
+Result<> Importer::spend(int64_t steps, const Loc& where) {
+  if (steps > kMaxSteps - steps_)
+    return fail(where,
+                fmt::format("the model, with its loops unrolled and its functions written out, has more than {} "
+                            "nodes",
+                            kMaxSteps),
+                "shorten the loops, or export the model without them");
+  steps_ += steps;
+  return {};
+}
+
+Result<> Importer::check_nodes(const Loc& where) const {
+  if (graph_.node_count() < kMaxNodes) return {};
+  return fail(where,
+              fmt::format("the model, with its loops unrolled and its functions written out, has more than {} "
+                          "nodes",
+                          kMaxNodes),
+              "shorten the loops, or export the model without them");
+}
+
+std::string Importer::unique_name(const std::string& wish) {
+  if (!wish.empty() && graph_.find(wish) == kNoValue) return wish;
+  for (int64_t& i = used_[wish];;)
+    if (std::string name = fmt::format("{}_{}", wish, ++i); graph_.find(name) == kNoValue) return name;
+}
+
+Expr Importer::fresh_symbol(const std::string& wish, int64_t most) {
+  std::string name = wish;
+  for (int64_t& i = used_["symbol " + wish]; graph_.symbols.contains(name);) name = fmt::format("{}_{}", wish, ++i);
+  graph_.symbols[name] = Range(0, most);
+  return Expr::symbol(name);
+}
+
 ValueId Importer::add_bundle(Bundle b) {
   bundles_.push_back(std::move(b));
   return -1 - static_cast<ValueId>(bundles_.size());
@@ -42,10 +78,17 @@ const Bundle* Importer::bundle(ValueId v) const {
   return v < kNoValue ? &bundles_[static_cast<size_t>(-2 - v)] : nullptr;
 }
 
+std::string_view Importer::other_kind(ValueId v) const {
+  if (v == kNoValue) return "absent";
+  const Bundle* b = bundle(v);
+  return b == nullptr ? "" : b->present ? "a sequence" : "an absent optional value";
+}
+
 Result<std::vector<ValueId>> Importer::inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments,
                                                const Loc& where) {
   const Level level(scopes_, depth_);
   if (depth_ > kMaxDepth) return fail(where, "bodies are nested too deeply");
+  DLC_CHECK(spend(1, where));
   if (static_cast<size_t>(body.input_size()) != arguments.size())
     return fail(where, fmt::format("the body takes {} values, {} are given", body.input_size(), arguments.size()));
   scopes_.emplace_back();
@@ -106,25 +149,25 @@ Result<std::vector<ValueId>> Importer::call(const onnx::FunctionProto& f, const 
   return results;
 }
 
-// The inputs that `v` is computed from; `needed` marks every value on the way.
-std::vector<ValueId> Importer::inputs_of(ValueId v, std::vector<bool>& needed) const {
-  needed.assign(graph_.value_count(), false);
+// What `v` is computed from, as far back as to constants and to what was computed before.
+Importer::Sources Importer::sources_of(ValueId v) const {
+  Sources sources;
+  std::set<ValueId> seen{kNoValue};
   std::vector<ValueId> stack{v};
-  std::vector<ValueId> inputs;
   while (!stack.empty()) {
     const ValueId top = stack.back();
     stack.pop_back();
-    if (top == kNoValue || needed[static_cast<size_t>(top)]) continue;
-    needed[static_cast<size_t>(top)] = true;
+    if (!seen.insert(top).second || evaluated_.contains(top)) continue;
     const Value& value = graph_.value(top);
     if (value.constant) continue;
     if (value.producer == kNoNode) {
-      inputs.push_back(top);
+      sources.inputs.push_back(top);
       continue;
     }
+    if (!sources.nodes.insert(value.producer).second) continue;
     for (const ValueId in : graph_.node(value.producer).inputs) stack.push_back(in);
   }
-  return inputs;
+  return sources;
 }
 
 const Tensor* Importer::given_tensor(ValueId input) const {
@@ -135,9 +178,7 @@ const Tensor* Importer::given_tensor(ValueId input) const {
 }
 
 bool Importer::can_fix(ValueId v) const {
-  std::vector<bool> needed;
-  const auto inputs = inputs_of(v, needed);
-  return std::ranges::all_of(inputs, [&](ValueId in) { return given_tensor(in) != nullptr; });
+  return std::ranges::all_of(sources_of(v).inputs, [&](ValueId in) { return given_tensor(in) != nullptr; });
 }
 
 Result<> Importer::fix_input(ValueId input, const Loc& where) {
@@ -154,34 +195,43 @@ Result<> Importer::fix_input(ValueId input, const Loc& where) {
   return {};
 }
 
+// Small results on the way are kept: in a loop whose condition depends on its state, every trip asks again.
 Result<Tensor> Importer::fixed_value(ValueId v, const Loc& where) {
-  if (graph_.value(v).constant) return *graph_.value(v).constant;
-  std::vector<bool> needed;
-  const auto inputs = inputs_of(v, needed);
-  for (const ValueId in : inputs)
+  const auto at_hand = [&](ValueId x) -> const Tensor* {
+    const auto it = evaluated_.find(x);
+    if (it != evaluated_.end()) return &it->second;
+    return graph_.value(x).constant ? &*graph_.value(x).constant : nullptr;
+  };
+  if (const Tensor* t = at_hand(v)) return *t;
+  const Sources sources = sources_of(v);
+  for (const ValueId in : sources.inputs)
     if (given_tensor(in) == nullptr)
       return fail(where, fmt::format("depends on the input '{}'", graph_.value(in).name));
-  for (const ValueId in : inputs) DLC_CHECK(fix_input(in, where));
-  known_.emplace(graph_);
-  if (graph_.value(v).constant) return *graph_.value(v).constant;
+  for (const ValueId in : sources.inputs) DLC_CHECK(fix_input(in, where));
+  if (!sources.inputs.empty()) known_.emplace(graph_);
+  if (const Tensor* t = at_hand(v)) return *t;
   Graph part;
   part.symbols = graph_.symbols;
   std::map<ValueId, ValueId> to{{kNoValue, kNoValue}};
-  for (const NodeId n : graph_.order()) {
+  std::vector<const Node*> made;          // by the part's nodes
+  for (const NodeId n : sources.nodes) {  // a node's inputs are older than the node
     const Node& node = graph_.node(n);
-    const bool used = std::ranges::any_of(node.outputs, [&](ValueId o) { return needed[static_cast<size_t>(o)]; });
-    if (!used) continue;
     std::vector<ValueId> in;
     for (const ValueId i : node.inputs) {
-      if (!to.contains(i)) to[i] = part.add_constant(graph_.value(i).name, *graph_.value(i).constant);
+      if (!to.contains(i)) to[i] = part.add_constant(graph_.value(i).name, *at_hand(i));
       in.push_back(to.at(i));
     }
-    DLC_TRY(const NodeId made, part.add_node(node.op, std::move(in), node.attrs, node.locations));
-    for (size_t i = 0; i < node.outputs.size(); ++i) to[node.outputs[i]] = part.node(made).outputs[i];
+    DLC_TRY(const NodeId copy, part.add_node(node.op, std::move(in), node.attrs, node.locations));
+    for (size_t i = 0; i < node.outputs.size(); ++i) to[node.outputs[i]] = part.node(copy).outputs[i];
+    made.push_back(&node);
   }
   part.outputs = {to.at(v)};
   part.output_names = {"value"};
-  DLC_TRY(auto values, run_graph(part, {}));
+  DLC_TRY(auto values, run_graph(part, {}, {}, [&](NodeId n, std::span<const Tensor> results) {
+            const auto& outputs = made[static_cast<size_t>(n)]->outputs;
+            for (size_t i = 0; i < outputs.size(); ++i)
+              if (results[i].elements() <= ValueInference::kMaxElements) evaluated_.emplace(outputs[i], results[i]);
+          }));
   return values[0];
 }
 

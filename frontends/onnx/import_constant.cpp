@@ -92,8 +92,12 @@ Result<Values> dropout(const NodeView& n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"", "Constant", constant}, {"", "ConstantOfShape", constant_of_shape}, {"", "Shape", shape}, {"", "Size", size},
-    {"", "Dropout", dropout},
+    {"", "Constant", constant, ""},
+    {"", "ConstantOfShape", constant_of_shape, "t"},
+    {"", "Shape", shape, "t"},
+    {"", "Size", size, "t"},
+    {"", "Dropout", dropout, "t", "ratio seed", 11},
+    {"", "Dropout", dropout, "tTT", "ratio seed"},
 };
 
 }  // namespace

@@ -28,8 +28,8 @@ Result<Attrs> conv_attrs(const NodeView& n, size_t weight) {
   if (n.rank(0) != n.rank(weight))
     return n.error(fmt::format("data has rank {} and weight rank {}", n.rank(0), n.rank(weight)));
   DLC_TRY(auto kernel, kernel_of(n, weight));
-  const std::span<const Expr> shape(n.type(0).shape);
-  DLC_TRY(const Window w, read_window(n, std::move(kernel), shape.subspan(2)));
+  const auto shape = n.type(0).shape;
+  DLC_TRY(const Window w, read_window(n, std::move(kernel), std::span(shape).subspan(2)));
   DLC_TRY(const int64_t group, n.attr_int("group", 1));
   if (group < 1) return n.error(fmt::format("attribute 'group' is {}", group));
   Attrs a = window_attrs(w, false);
@@ -49,25 +49,28 @@ Result<Values> conv_transpose(const NodeView& n) {
   DLC_TRY(auto kernel, kernel_of(n, 1));
   DLC_TRY(auto out_pad, n.attr_ints("output_padding", std::vector<int64_t>(rank, 0)));
   if (out_pad.size() != rank) return n.error("attribute 'output_padding' has the wrong length");
+  for (const int64_t p : out_pad)
+    if (p < 0 || p > INT32_MAX) return n.error(fmt::format("attribute 'output_padding' holds {}", p));
   DLC_TRY(const int64_t group, n.attr_int("group", 1));
-  const std::span<const Expr> spatial = std::span<const Expr>(n.type(0).shape).subspan(2);
+  const auto shape = n.type(0).shape;
+  const std::span<const Expr> spatial = std::span(shape).subspan(2);
   DLC_TRY(const std::string auto_pad, n.attr_string("auto_pad", "NOTSET"));
+  DLC_TRY(const Window w, read_window(n, std::move(kernel), spatial));
   Attrs a;
   if (auto_pad == "NOTSET" && !n.has_attr("output_shape")) {
-    DLC_TRY(const Window w, read_window(n, std::move(kernel), spatial));
     a = window_attrs(w, false);
   } else {
     // output_shape and SAME fix the output's extent; the padding is what remains of the full result.
-    DLC_TRY(const auto stride, n.attr_ints("strides", std::vector<int64_t>(rank, 1)));
-    DLC_TRY(const auto dilation, n.attr_ints("dilations", std::vector<int64_t>(rank, 1)));
+    const auto& stride = w.stride;
+    const auto& dilation = w.dilation;
     DLC_TRY(const auto wanted, n.attr_ints("output_shape", std::vector<int64_t>{}));
-    if (stride.size() != rank || dilation.size() != rank)
-      return n.error("'strides' or 'dilations' has the wrong length");
     if (!wanted.empty() && wanted.size() < rank) return n.error("attribute 'output_shape' is too short");
+    for (const int64_t e : wanted)
+      if (e < 1 || e > INT32_MAX) return n.error(fmt::format("attribute 'output_shape' holds {}", e));
     std::vector<Expr> lo;
     std::vector<Expr> hi;
     for (size_t i = 0; i < rank; ++i) {
-      const Expr full = (spatial[i] - 1) * stride[i] + out_pad[i] + (kernel[i] - 1) * dilation[i] + 1;
+      const Expr full = (spatial[i] - 1) * stride[i] + out_pad[i] + (w.kernel[i] - 1) * dilation[i] + 1;
       const Expr out = wanted.empty() ? (auto_pad == "VALID" ? full : spatial[i] * stride[i])
                                       : Expr(wanted[wanted.size() - rank + i]);
       // A larger output than the full result ends in elements that no tap reaches.
@@ -89,6 +92,16 @@ Result<Values> gemm(const NodeView& n) {
   DLC_TRY(const double beta, n.attr_float("beta", 1.0));
   DLC_TRY(const int64_t trans_a, n.attr_int("transA", 0));
   DLC_TRY(const int64_t trans_b, n.attr_int("transB", 0));
+  if (n.type(0).dtype.is_int()) {
+    if (alpha != 1 || beta != 1) return n.error("of integers, alpha and beta must be 1");
+    ValueId in[2] = {n.in(0), n.in(1)};
+    for (const size_t i : {0, 1}) {
+      if ((i == 0 ? trans_a : trans_b) == 0) continue;
+      DLC_TRY(in[i], n.emit("transpose", {in[i]}, {{"perm", std::vector<Expr>{1, 0}}}));
+    }
+    DLC_TRY(const ValueId product, n.emit("matmul", {in[0], in[1]}));
+    return n.has(2) ? n.emit_all("add", {product, n.in(2)}) : Result<Values>(Values{product});
+  }
   return n.emit_all(
       "gemm", {n.in(0), n.in(1), n.in(2)},
       {{"alpha", alpha}, {"beta", beta}, {"trans_a", Expr(trans_a != 0)}, {"trans_b", Expr(trans_b != 0)}});
@@ -155,14 +168,14 @@ Result<Values> qlinear_matmul(const NodeView& n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"", "Conv", conv},
-    {"", "ConvTranspose", conv_transpose},
-    {"", "Gemm", gemm},
-    {"", "MatMul", matmul},
-    {"", "MatMulInteger", matmul_integer},
-    {"", "ConvInteger", conv_integer},
-    {"", "QLinearConv", qlinear_conv},
-    {"", "QLinearMatMul", qlinear_matmul},
+    {"", "Conv", conv, "ttT", "pads"},
+    {"", "ConvTranspose", conv_transpose, "ttT", "pads"},
+    {"", "Gemm", gemm, "ttT"},
+    {"", "MatMul", matmul, "tt"},
+    {"", "MatMulInteger", matmul_integer, "ttTT"},
+    {"", "ConvInteger", conv_integer, "ttTT", "pads"},
+    {"", "QLinearConv", qlinear_conv, "ttttttttT", "pads"},
+    {"", "QLinearMatMul", qlinear_matmul, "tttttttt"},
 };
 
 }  // namespace

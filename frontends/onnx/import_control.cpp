@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/tables.h"
@@ -14,14 +15,6 @@ namespace dlc::onnx_frontend {
 namespace {
 
 using Values = std::vector<ValueId>;
-
-constexpr size_t kMaxNodes = size_t{1} << 18;  // of a graph after its loops are unrolled
-
-Result<> check_growth(const NodeView& n) {
-  if (n.graph().node_count() > kMaxNodes)
-    return n.error(fmt::format("the unrolled graph has more than {} nodes", kMaxNodes));
-  return {};
-}
 
 Result<int64_t> known_number(const NodeView& n, ValueId v, std::string_view what) {
   DLC_TRY(const auto known, n.known_ints_of(v, what));
@@ -62,12 +55,13 @@ Result<Values> if_(const NodeView& n) {
 
 // Tensors of the same type under one more dim, at `axis`.
 Result<ValueId> stacked(const NodeView& n, const Values& parts, int64_t axis) {
+  DLC_CHECK(n.check_tensors(parts));
   Values columns;
   for (const ValueId v : parts) {
     DLC_TRY(const ValueId c, n.emit("unsqueeze", {v}, {{"axes", std::vector<Expr>{Expr(axis)}}}));
     columns.push_back(c);
   }
-  return n.emit("concat", columns, {{"axis", Expr(axis)}});
+  return concatenated(n, std::move(columns), axis);
 }
 
 // A stack of nothing, of the element type and shape that the body declares.
@@ -102,7 +96,6 @@ Result<Values> loop(const NodeView& n) {
   Values state(n.inputs().begin() + static_cast<std::ptrdiff_t>(n.input_count() - carried), n.inputs().end());
   std::vector<Values> stacks(outputs - carried - 1);
   for (int64_t i = 0; going && i < trips; ++i) {
-    DLC_CHECK(check_growth(n));
     DLC_TRY(Tensor index, Tensor::make(kS64, {}));
     index.set_int(0, i);
     DLC_TRY(const ValueId yes, n.scalar(kBool, 1));
@@ -130,7 +123,8 @@ Result<Values> loop(const NodeView& n) {
 
 // Element `at` of a tensor's axis, without that axis.
 Result<ValueId> element(const NodeView& n, ValueId v, int64_t axis, int64_t at) {
-  const auto& shape = n.graph().value(v).type.shape;
+  DLC_CHECK(n.check_tensors(std::array{v}));
+  const auto shape = n.graph().value(v).type.shape;
   std::vector<Expr> start(shape.size(), Expr(0));
   std::vector<Expr> stop = shape;
   start[static_cast<size_t>(axis)] = at;
@@ -172,7 +166,6 @@ Result<Values> scan_over(const NodeView& n, const onnx::GraphProto& body, Values
   if (!length || *length == 0) return n.error("nothing to scan");
   std::vector<Values> stacks(out.size());
   for (int64_t t = 0; t < *length; ++t) {
-    DLC_CHECK(check_growth(n));
     Values arguments = state;
     for (size_t i = 0; i < scanned.size(); ++i) {
       DLC_TRY(const ValueId e, element(n, scanned[i], axes[i], in[i].backward ? *length - 1 - t : t));
@@ -249,7 +242,6 @@ Result<Values> sequence_map(const NodeView& n) {
   const size_t count = n.sequence(0).size();
   std::vector<Values> columns(static_cast<size_t>(body->output_size()));
   for (size_t e = 0; e < count; ++e) {
-    DLC_CHECK(check_growth(n));
     Values arguments;
     for (size_t i = 0; i < n.input_count(); ++i) {
       if (n.is_sequence(i) && n.sequence(i).size() != count) return n.error("the sequences differ in length");
@@ -264,10 +256,10 @@ Result<Values> sequence_map(const NodeView& n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"", "If", if_, {}, 0, true},
-    {"", "Loop", loop, {}, 0, true},
-    {"", "Scan", scan},
-    {"", "SequenceMap", sequence_map, {}, 0, true},
+    {"", "If", if_, "t", "then_branch else_branch"},
+    {"", "Loop", loop, "TTV*"},
+    {"", "Scan", scan, "TT*"},
+    {"", "SequenceMap", sequence_map, "sV*"},
 };
 
 }  // namespace

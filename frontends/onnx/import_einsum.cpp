@@ -210,7 +210,9 @@ Result<Values> einsum(const NodeView& n) {
   return Einsum(n).run();
 }
 
-constexpr OpEntry kTable[] = {{"", "Einsum", einsum}};
+constexpr OpEntry kTable[] = {
+    {"", "Einsum", einsum, "t*"},
+};
 
 }  // namespace
 

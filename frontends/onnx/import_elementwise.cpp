@@ -81,10 +81,7 @@ Result<Values> cast(const NodeView& n) {
   return n.emit_all("cast", {n.in(0)}, {{"to", dtype}});
 }
 
-Result<Values> cast_like(const NodeView& n) {
-  if (!n.has(1)) return n.error("input 1 is missing");
-  return n.emit_all("cast", {n.in(0)}, {{"to", n.type(1).dtype}});
-}
+Result<Values> cast_like(const NodeView& n) { return n.emit_all("cast", {n.in(0)}, {{"to", n.type(1).dtype}}); }
 
 Result<Values> shrink(const NodeView& n) {
   DLC_TRY(const double bias, n.attr_float("bias", 0.0));
@@ -105,85 +102,92 @@ Result<Values> quick_gelu(const NodeView& n) {
 // Variadic ops of one operand are the identity.
 template <const char* Record>
 Result<Values> variadic(const NodeView& n) {
-  if (n.input_count() == 0) return n.error("needs at least one input");
-  return n.emit_all(Record, n.inputs());
+  DLC_TRY(const ValueId y, folded(n, Record, n.inputs()));
+  return Values{y};
+}
+// The sum, divided: a mean of means would round differently.
+Result<Values> mean(const NodeView& n) {
+  if (n.input_count() <= 64) return n.emit_all("mean_n", n.inputs());
+  DLC_TRY(const ValueId sum, folded(n, "sum_n", n.inputs()));
+  DLC_TRY(const ValueId count, n.scalar(n.type(0).dtype, static_cast<double>(n.input_count())));
+  return n.emit_all("div", {sum, count});
 }
 constexpr char kMaxN[] = "max_n";
 constexpr char kMinN[] = "min_n";
 constexpr char kSumN[] = "sum_n";
-constexpr char kMeanN[] = "mean_n";
 
 constexpr OpEntry kTable[] = {
-    {"", "Add", nullptr, "add"},
-    {"", "Sub", nullptr, "sub"},
-    {"", "Mul", nullptr, "mul"},
-    {"", "Div", nullptr, "div"},
-    {"", "Pow", nullptr, "pow"},
-    {"", "Mod", mod},
-    {"", "Max", variadic<kMaxN>},
-    {"", "Min", variadic<kMinN>},
-    {"", "Sum", variadic<kSumN>},
-    {"", "Mean", variadic<kMeanN>},
-    {"", "Relu", nullptr, "relu"},
-    {"", "PRelu", nullptr, "prelu"},
-    {"", "LeakyRelu", leaky_relu},
-    {"", "Elu", elu},
-    {"", "Celu", celu},
-    {"", "Selu", selu},
-    {"", "ThresholdedRelu", thresholded_relu},
-    {"", "HardSigmoid", hard_sigmoid},
-    {"", "HardSwish", nullptr, "hard_swish"},
-    {"", "Gelu", gelu},
-    {"com.microsoft", "Gelu", nullptr, "gelu"},
-    {"com.microsoft", "QuickGelu", quick_gelu},
-    {"", "Shrink", shrink},
-    {"", "BitShift", bit_shift},
-    {"", "BitwiseAnd", nullptr, "bit_and"},
-    {"", "BitwiseOr", nullptr, "bit_or"},
-    {"", "BitwiseXor", nullptr, "bit_xor"},
-    {"", "BitwiseNot", nullptr, "bit_not"},
-    {"", "Mish", nullptr, "mish"},
-    {"", "Clip", clip},
-    {"", "Sigmoid", nullptr, "sigmoid"},
-    {"", "Softplus", nullptr, "softplus"},
-    {"", "Softsign", nullptr, "softsign"},
-    {"", "Abs", nullptr, "abs"},
-    {"", "Neg", nullptr, "neg"},
-    {"", "Exp", nullptr, "exp"},
-    {"", "Log", nullptr, "log"},
-    {"", "Sqrt", nullptr, "sqrt"},
-    {"", "Reciprocal", nullptr, "reciprocal"},
-    {"", "Erf", nullptr, "erf"},
-    {"", "Sin", nullptr, "sin"},
-    {"", "Cos", nullptr, "cos"},
-    {"", "Tan", nullptr, "tan"},
-    {"", "Asin", nullptr, "asin"},
-    {"", "Acos", nullptr, "acos"},
-    {"", "Atan", nullptr, "atan"},
-    {"", "Sinh", nullptr, "sinh"},
-    {"", "Cosh", nullptr, "cosh"},
-    {"", "Tanh", nullptr, "tanh"},
-    {"", "Asinh", nullptr, "asinh"},
-    {"", "Acosh", nullptr, "acosh"},
-    {"", "Atanh", nullptr, "atanh"},
-    {"", "Floor", nullptr, "floor"},
-    {"", "Ceil", nullptr, "ceil"},
-    {"", "Round", nullptr, "round"},
-    {"", "Sign", nullptr, "sign"},
-    {"", "Equal", nullptr, "equal"},
-    {"", "Less", nullptr, "less"},
-    {"", "LessOrEqual", nullptr, "less_equal"},
-    {"", "Greater", nullptr, "greater"},
-    {"", "GreaterOrEqual", nullptr, "greater_equal"},
-    {"", "And", nullptr, "logical_and"},
-    {"", "Or", nullptr, "logical_or"},
-    {"", "Xor", nullptr, "logical_xor"},
-    {"", "Not", nullptr, "logical_not"},
-    {"", "IsNaN", nullptr, "is_nan"},
-    {"", "IsInf", is_inf},
-    {"", "Where", nullptr, "where"},
-    {"", "Cast", cast},
-    {"", "CastLike", cast_like},
+    {.op = "Add", .record = "add"},
+    {.op = "Sub", .record = "sub"},
+    {.op = "Mul", .record = "mul"},
+    {.op = "Div", .record = "div"},
+    {.op = "Pow", .record = "pow"},
+    {"", "Mod", mod, "tt"},
+    {"", "Max", variadic<kMaxN>, "t*"},
+    {"", "Min", variadic<kMinN>, "t*"},
+    {"", "Sum", variadic<kSumN>, "t*"},
+    {"", "Mean", mean, "t*"},
+    {.op = "Relu", .record = "relu"},
+    {.op = "PRelu", .record = "prelu"},
+    {"", "LeakyRelu", leaky_relu, "t"},
+    {"", "Elu", elu, "t"},
+    {"", "Celu", celu, "t"},
+    {"", "Selu", selu, "t"},
+    {"", "ThresholdedRelu", thresholded_relu, "t"},
+    {"", "HardSigmoid", hard_sigmoid, "t"},
+    {.op = "HardSwish", .record = "hard_swish"},
+    {"", "Gelu", gelu, "t"},
+    {.domain = "com.microsoft", .op = "Gelu", .record = "gelu"},
+    {"com.microsoft", "QuickGelu", quick_gelu, "t"},
+    {"", "Shrink", shrink, "t"},
+    {"", "BitShift", bit_shift, "tt"},
+    {.op = "BitwiseAnd", .record = "bit_and"},
+    {.op = "BitwiseOr", .record = "bit_or"},
+    {.op = "BitwiseXor", .record = "bit_xor"},
+    {.op = "BitwiseNot", .record = "bit_not"},
+    {.op = "Mish", .record = "mish"},
+    {"", "Clip", clip, "t", "", 10},
+    {"", "Clip", clip, "tTT"},
+    {.op = "Sigmoid", .record = "sigmoid"},
+    {.op = "Softplus", .record = "softplus"},
+    {.op = "Softsign", .record = "softsign"},
+    {.op = "Abs", .record = "abs"},
+    {.op = "Neg", .record = "neg"},
+    {.op = "Exp", .record = "exp"},
+    {.op = "Log", .record = "log"},
+    {.op = "Sqrt", .record = "sqrt"},
+    {.op = "Reciprocal", .record = "reciprocal"},
+    {.op = "Erf", .record = "erf"},
+    {.op = "Sin", .record = "sin"},
+    {.op = "Cos", .record = "cos"},
+    {.op = "Tan", .record = "tan"},
+    {.op = "Asin", .record = "asin"},
+    {.op = "Acos", .record = "acos"},
+    {.op = "Atan", .record = "atan"},
+    {.op = "Sinh", .record = "sinh"},
+    {.op = "Cosh", .record = "cosh"},
+    {.op = "Tanh", .record = "tanh"},
+    {.op = "Asinh", .record = "asinh"},
+    {.op = "Acosh", .record = "acosh"},
+    {.op = "Atanh", .record = "atanh"},
+    {.op = "Floor", .record = "floor"},
+    {.op = "Ceil", .record = "ceil"},
+    {.op = "Round", .record = "round"},
+    {.op = "Sign", .record = "sign"},
+    {.op = "Equal", .record = "equal"},
+    {.op = "Less", .record = "less"},
+    {.op = "LessOrEqual", .record = "less_equal"},
+    {.op = "Greater", .record = "greater"},
+    {.op = "GreaterOrEqual", .record = "greater_equal"},
+    {.op = "And", .record = "logical_and"},
+    {.op = "Or", .record = "logical_or"},
+    {.op = "Xor", .record = "logical_xor"},
+    {.op = "Not", .record = "logical_not"},
+    {.op = "IsNaN", .record = "is_nan"},
+    {"", "IsInf", is_inf, "t"},
+    {.op = "Where", .record = "where"},
+    {"", "Cast", cast, "t", "saturate round_mode"},
+    {"", "CastLike", cast_like, "tt", "saturate round_mode"},
 };
 
 }  // namespace

@@ -92,15 +92,6 @@ Result<Values> top_k(const NodeView& n) {
   return n.emit_all("top_k", {n.in(0)}, {{"k", k}, {"axis", Expr(axis)}, {"largest", Expr(largest != 0)}});
 }
 
-// A symbol for a size that only the run finds out.
-Expr fresh_symbol(const NodeView& n, const std::string& wish, int64_t most) {
-  Ranges& symbols = n.graph().symbols;
-  std::string name = wish;
-  for (int i = 1; symbols.contains(name); ++i) name = fmt::format("{}_{}", wish, i);
-  symbols[name] = Range(0, most);
-  return Expr::symbol(name);
-}
-
 constexpr int64_t kMostFound = int64_t{1} << 30;
 
 Result<ValueId> in_one_row(const NodeView& n, ValueId x) {
@@ -111,7 +102,7 @@ Result<ValueId> in_one_row(const NodeView& n, ValueId x) {
 
 Result<Values> non_zero(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
-  return n.emit_all("non_zero", {n.in(0)}, {{"count", fresh_symbol(n, "non_zero", kMostFound)}});
+  return n.emit_all("non_zero", {n.in(0)}, {{"count", n.fresh_symbol("non_zero", kMostFound)}});
 }
 
 Result<Values> non_max_suppression(const NodeView& n) {
@@ -123,7 +114,7 @@ Result<Values> non_max_suppression(const NodeView& n) {
     in.push_back(v);
   }
   return n.emit_all("non_max_suppression", in,
-                    {{"count", fresh_symbol(n, "selected", kMostFound)}, {"center_point_box", Expr(center != 0)}});
+                    {{"count", n.fresh_symbol("selected", kMostFound)}, {"center_point_box", Expr(center != 0)}});
 }
 
 // Without an axis the elements stand in one row.
@@ -137,7 +128,7 @@ Result<Values> compress(const NodeView& n) {
   } else {
     DLC_TRY(x, in_one_row(n, x));
   }
-  return n.emit_all("compress", {x, n.in(1)}, {{"count", fresh_symbol(n, "kept", kMostFound)}, {"axis", Expr(axis)}});
+  return n.emit_all("compress", {x, n.in(1)}, {{"count", n.fresh_symbol("kept", kMostFound)}, {"axis", Expr(axis)}});
 }
 
 Result<Values> unique(const NodeView& n) {
@@ -153,14 +144,19 @@ Result<Values> unique(const NodeView& n) {
   DLC_TRY(const int64_t sorted, n.attr_int("sorted", 1));
   return n.emit_all(
       "unique", {x},
-      {{"count", fresh_symbol(n, "unique", kMostFound)}, {"axis", Expr(axis)}, {"sorted", Expr(sorted != 0)}});
+      {{"count", n.fresh_symbol("unique", kMostFound)}, {"axis", Expr(axis)}, {"sorted", Expr(sorted != 0)}});
 }
 
 constexpr OpEntry kTable[] = {
-    {"", "Compress", compress}, {"", "Unique", unique},
-    {"", "Range", range},       {"", "EyeLike", eye_like},
-    {"", "OneHot", one_hot},    {"", "TopK", top_k},
-    {"", "NonZero", non_zero},  {"", "NonMaxSuppression", non_max_suppression},
+    {"", "Compress", compress, "tt"},
+    {"", "Unique", unique, "t"},
+    {"", "Range", range, "ttt"},
+    {"", "EyeLike", eye_like, "t"},
+    {"", "OneHot", one_hot, "ttt"},
+    {"", "TopK", top_k, "t", "sorted", 9},
+    {"", "TopK", top_k, "tT", "sorted"},
+    {"", "NonZero", non_zero, "t"},
+    {"", "NonMaxSuppression", non_max_suppression, "ttTTT"},
 };
 
 }  // namespace

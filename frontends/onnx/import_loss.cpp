@@ -92,9 +92,11 @@ Result<Values> momentum(const NodeView& n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"", "NegativeLogLikelihoodLoss", negative_log_likelihood}, {"", "SoftmaxCrossEntropyLoss", softmax_cross_entropy},
-    {"ai.onnx.preview.training", "Adagrad", adagrad},           {"ai.onnx.preview.training", "Adam", adam},
-    {"ai.onnx.preview.training", "Momentum", momentum},
+    {"", "NegativeLogLikelihoodLoss", negative_log_likelihood, "ttT"},
+    {"", "SoftmaxCrossEntropyLoss", softmax_cross_entropy, "ttT"},
+    {"ai.onnx.preview.training", "Adagrad", adagrad, "t*"},
+    {"ai.onnx.preview.training", "Adam", adam, "t*"},
+    {"ai.onnx.preview.training", "Momentum", momentum, "t*"},
 };
 
 }  // namespace

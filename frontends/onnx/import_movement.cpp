@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "frontends/onnx/axes.h"
 #include "frontends/onnx/importer.h"
@@ -37,10 +38,9 @@ std::vector<Expr> resolved(std::vector<Expr> shape, std::span<const Expr> in, bo
 }
 
 Result<Values> reshape(const NodeView& n) {
-  if (!n.has(0)) return n.error("input 0 is missing");
   DLC_TRY(auto shape, n.bounds(1, "shape", {-1, NodeView::kAnyBound.hi}));
   DLC_TRY(const int64_t allow_zero, n.attr_int("allowzero", 0));
-  const auto& in = n.type(0).shape;
+  const auto in = n.type(0).shape;
   std::optional<size_t> open;
   Expr rest(1);
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -69,8 +69,9 @@ Result<Values> flatten(const NodeView& n) {
   const int64_t rank = n.rank(0);
   if (attr < -rank || attr > rank) return n.error(fmt::format("axis {} is out of range for rank {}", attr, rank));
   const auto axis = static_cast<size_t>(attr < 0 ? attr + rank : attr);
-  const std::span<const Expr> shape(n.type(0).shape);
-  return reshape_to(n, {product(shape.subspan(0, axis)), product(shape.subspan(axis))});
+  const auto shape = n.type(0).shape;
+  const std::span<const Expr> dims(shape);
+  return reshape_to(n, {product(dims.subspan(0, axis)), product(dims.subspan(axis))});
 }
 
 // axes: an attribute before opset 13, an input from then on. Checked against `rank`; those that are known are sorted
@@ -134,16 +135,17 @@ Result<Values> transpose(const NodeView& n) {
 }
 
 Result<Values> concat(const NodeView& n) {
-  if (n.input_count() == 0) return n.error("needs at least one input");
   DLC_TRY(const int64_t attr, n.attr_int("axis", {}));
   DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
-  return n.emit_all("concat", n.inputs(), {{"axis", Expr(axis)}});
+  DLC_TRY(const ValueId y, concatenated(n, n.inputs(), axis));
+  return Values{y};
 }
 
 // Slices of one or all axes; the record wants every axis.
-Result<ValueId> slice_axes(const NodeView& n, const std::vector<int64_t>& axes, const std::vector<Expr>& starts,
-                           const std::vector<Expr>& stops, const std::vector<Expr>& steps) {
-  const auto& shape = n.type(0).shape;
+Result<ValueId> slice_axes(const NodeView& n, ValueId x, const std::vector<int64_t>& axes,
+                           const std::vector<Expr>& starts, const std::vector<Expr>& stops,
+                           const std::vector<Expr>& steps) {
+  const auto shape = n.graph().value(x).type.shape;
   std::vector<Expr> start(shape.size(), Expr(0));
   std::vector<Expr> stop = shape;
   std::vector<Expr> step(shape.size(), Expr(1));
@@ -158,7 +160,7 @@ Result<ValueId> slice_axes(const NodeView& n, const std::vector<int64_t>& axes, 
     stop[a] = kept_small(stops[i]);
     step[a] = steps[i];
   }
-  return n.emit("slice", {n.in(0)}, {{"start", start}, {"stop", stop}, {"step", step}});
+  return n.emit("slice", {x}, {{"start", start}, {"stop", stop}, {"step", step}});
 }
 
 // Axes, starts and ends at inputs 3, 1 and 2, steps perhaps at 4.
@@ -206,10 +208,12 @@ Result<Values> slice(const NodeView& n) {
   if (steps.empty()) steps.assign(starts.size(), Expr(1));
   if (starts.size() != stops.size() || starts.size() != axes.size() || starts.size() != steps.size())
     return n.error("starts, ends, axes and steps differ in length");
+  std::set<int64_t> sliced;
   for (auto& a : axes) {
     DLC_TRY(a, checked_axis(n, a, n.rank(0)));
+    if (!sliced.insert(a).second) return n.error(fmt::format("axis {} is given twice", a));
   }
-  DLC_TRY(const ValueId y, slice_axes(n, axes, starts, stops, steps));
+  DLC_TRY(const ValueId y, slice_axes(n, n.in(0), axes, starts, stops, steps));
   return Values{y};
 }
 
@@ -227,21 +231,35 @@ Result<Values> split(const NodeView& n) {
   } else {
     DLC_TRY(const int64_t parts, n.attr_int("num_outputs", n.output_count()));
     if (parts < 1 || parts != n.output_count()) return n.error("'num_outputs' differs from the number of outputs");
-    const Expr part = ceil_div(extent, parts);
-    for (int64_t i = 0; i + 1 < parts; ++i) sizes.push_back(part);
-    sizes.push_back(extent - part * (parts - 1));
+    // Since opset 18 the last part may be smaller; before, parts are equal.
+    const Expr part = n.opset() >= 18 ? ceil_div(extent, parts) : floor_div(extent, parts);
+    sizes.assign(static_cast<size_t>(parts), part);
+    if (n.opset() >= 18) sizes.back() = extent - part * (parts - 1);
   }
   if (static_cast<int>(sizes.size()) != n.output_count())
     return n.error(fmt::format("{} sizes are given for {} outputs", sizes.size(), n.output_count()));
+  Expr sum(0);
+  for (const Expr& s : sizes) {
+    if (s.constant() && *s.constant() < 0) return n.error(fmt::format("a part of {} elements", to_string(s)));
+    if (s.constant() && *s.constant() > NodeView::kAnyBound.hi) return n.error("a part is too large");
+    sum = sum + s;
+  }
+  ValueId x = n.in(0);
+  if (sum != extent) {
+    if (sum.constant() && extent.constant())
+      return n.error(fmt::format("the sizes sum to {}, the axis has {} elements", to_string(sum), to_string(extent)));
+    // Only a run knows: a reshape holds if the extent is that sum.
+    auto shape = n.type(0).shape;
+    shape[static_cast<size_t>(axis)] = sum;
+    DLC_TRY(x, n.emit("reshape", {x}, {{"shape", std::move(shape)}}));
+  }
   Values results;
   Expr at(0);
   for (const Expr& s : sizes) {
-    DLC_TRY(const ValueId y, slice_axes(n, {axis}, {at}, {at + s}, {Expr(1)}));
+    DLC_TRY(const ValueId y, slice_axes(n, x, {axis}, {at}, {at + s}, {Expr(1)}));
     results.push_back(y);
     at = at + s;
   }
-  if (at != extent && at.constant() && extent.constant())
-    return n.error(fmt::format("the sizes sum to {}, the axis has {} elements", to_string(at), to_string(extent)));
   return results;
 }
 
@@ -285,17 +303,28 @@ Result<Values> scatter_nd(const NodeView& n) {
 Result<Values> expand(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
   DLC_TRY(auto wanted, n.sizes(1, "shape"));
-  const auto& in = n.type(0).shape;
+  const auto in = n.type(0).shape;
   while (wanted.size() < in.size()) wanted.insert(wanted.begin(), Expr(1));
   const size_t lead = wanted.size() - in.size();
+  std::optional<std::vector<Expr>> checked;  // where only a run knows whether a size fits
   for (size_t i = 0; i < in.size(); ++i) {
     Expr& w = wanted[lead + i];
     // A size that only the run knows is 1 or the extent, unless that is 1.
-    if (w.is(1) || (!w.constant() && in[i].constant() && !in[i].is(1))) w = in[i];
+    if (!w.constant() && in[i].constant() && !in[i].is(1)) {
+      if (!checked) checked = in;
+      (*checked)[i] = select_nonneg(Expr(1) - w, select_nonneg(w - 1, in[i], w), w);
+      w = in[i];
+    }
+    if (w.is(1)) w = in[i];
     if (!(w == in[i]) && !in[i].is(1) && w.constant() && in[i].constant())
       return n.error(fmt::format("cannot expand {} to {} in dim {}", to_string(in[i]), to_string(w), i));
   }
-  return n.emit_all("expand", {n.in(0)}, {{"shape", wanted}});
+  ValueId x = n.in(0);
+  if (checked) {  // a reshape to the size, or to the extent where that is 1: it holds if they are equal
+    DLC_TRY(const ValueId y, n.emit("reshape", {x}, {{"shape", *checked}}));
+    DLC_TRY(x, n.emit("reshape", {y}, {{"shape", in}}));
+  }
+  return n.emit_all("expand", {x}, {{"shape", wanted}});
 }
 
 Result<Values> tile(const NodeView& n) {
@@ -392,28 +421,33 @@ Result<Values> space_to_depth(const NodeView& n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"", "Reshape", reshape},
-    {"", "Flatten", flatten},
-    {"", "Squeeze", squeeze},
-    {"", "Unsqueeze", unsqueeze},
-    {"", "Transpose", transpose},
-    {"", "Concat", concat},
-    {"", "Slice", slice},
-    {"", "Split", split},
-    {"", "Gather", gather_like<kGather>},
-    {"", "GatherElements", gather_like<kGatherElements>},
-    {"", "GatherND", gather_nd},
-    {"", "Scatter", scatter_elements, {}, 10},
-    {"", "ScatterElements", scatter_elements},
-    {"", "ScatterND", scatter_nd},
-    {"", "Expand", expand},
-    {"", "Tile", tile},
-    {"", "Pad", pad},
-    {"", "Trilu", trilu},
-    {"", "CumSum", cumsum},
-    {"", "ReverseSequence", reverse_sequence},
-    {"", "DepthToSpace", depth_to_space},
-    {"", "SpaceToDepth", space_to_depth},
+    {"", "Reshape", reshape, "tt"},
+    {"", "Flatten", flatten, "t"},
+    {"", "Squeeze", squeeze, "t", "", 12},
+    {"", "Squeeze", squeeze, "tT"},
+    {"", "Unsqueeze", unsqueeze, "t", "", 12},
+    {"", "Unsqueeze", unsqueeze, "tt"},
+    {"", "Transpose", transpose, "t"},
+    {"", "Concat", concat, "t*"},
+    {"", "Slice", slice, "t", "", 9},
+    {"", "Slice", slice, "tttTT"},
+    {"", "Split", split, "t", "num_outputs", 12},
+    {"", "Split", split, "tT", "num_outputs"},
+    {"", "Gather", gather_like<kGather>, "tt"},
+    {"", "GatherElements", gather_like<kGatherElements>, "tt"},
+    {"", "GatherND", gather_nd, "tt"},
+    {"", "Scatter", scatter_elements, "ttt", "", 10},
+    {"", "ScatterElements", scatter_elements, "ttt"},
+    {"", "ScatterND", scatter_nd, "ttt"},
+    {"", "Expand", expand, "tt"},
+    {"", "Tile", tile, "tt"},
+    {"", "Pad", pad, "t", "", 10},
+    {"", "Pad", pad, "ttTT"},
+    {"", "Trilu", trilu, "tT"},
+    {"", "CumSum", cumsum, "tt"},
+    {"", "ReverseSequence", reverse_sequence, "tt"},
+    {"", "DepthToSpace", depth_to_space, "t"},
+    {"", "SpaceToDepth", space_to_depth, "t"},
 };
 
 }  // namespace

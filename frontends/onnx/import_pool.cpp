@@ -14,7 +14,8 @@ Result<Attrs> pool_attrs(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
   if (n.rank(0) < 3) return n.error(fmt::format("the input has rank {}, at least 3 is needed", n.rank(0)));
   if (!n.has_attr("kernel_shape")) return n.error("attribute 'kernel_shape' is required");
-  DLC_TRY(const Window w, read_window(n, {}, std::span<const Expr>(n.type(0).shape).subspan(2)));
+  const auto shape = n.type(0).shape;
+  DLC_TRY(const Window w, read_window(n, {}, std::span(shape).subspan(2)));
   DLC_TRY(const int64_t ceil_mode, n.attr_int("ceil_mode", 0));
   Attrs a = window_attrs(w, true);
   a["ceil_mode"] = Expr(ceil_mode != 0);
@@ -27,7 +28,8 @@ Result<Values> max_pool(const NodeView& n) {
   if (!n.wants(1)) return Values{y};
   // How far an index of each spatial dim goes in the data: row-major, or column-major.
   DLC_TRY(const int64_t column_major, n.attr_int("storage_order", 0));
-  const std::span<const Expr> spatial = std::span<const Expr>(n.type(0).shape).subspan(2);
+  const auto shape = n.type(0).shape;
+  const std::span<const Expr> spatial = std::span(shape).subspan(2);
   std::vector<Expr> step(spatial.size(), Expr(1));
   if (column_major != 0)
     for (size_t i = 1; i < step.size(); ++i) step[i] = step[i - 1] * spatial[i - 1];
@@ -43,7 +45,7 @@ Result<Values> max_pool(const NodeView& n) {
 // The indices count in the shape that a max pool with this window had; a given larger shape is filled up with zeros.
 Result<Values> max_unpool(const NodeView& n) {
   if (!n.has(0) || !n.has(1) || n.rank(0) < 3) return n.error("needs data of rank 3 or more, and indices");
-  const auto& in = n.type(0).shape;
+  const auto in = n.type(0).shape;
   const size_t rank = in.size() - 2;
   DLC_TRY(const auto kernel, n.attr_ints("kernel_shape", {}));
   DLC_TRY(const auto stride, n.attr_ints("strides", std::vector<int64_t>(rank, 1)));
@@ -96,13 +98,13 @@ Result<Values> global_lp_pool(const NodeView& n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"", "MaxPool", max_pool},
-    {"", "AveragePool", average_pool},
-    {"", "MaxUnpool", max_unpool},
-    {"", "LpPool", lp_pool},
-    {"", "GlobalLpPool", global_lp_pool},
-    {"", "GlobalAveragePool", global_pool<kMean>},
-    {"", "GlobalMaxPool", global_pool<kMax>},
+    {"", "MaxPool", max_pool, "t", "pads storage_order"},
+    {"", "AveragePool", average_pool, "t", "pads"},
+    {"", "MaxUnpool", max_unpool, "ttT"},
+    {"", "LpPool", lp_pool, "t", "pads"},
+    {"", "GlobalLpPool", global_lp_pool, "t"},
+    {"", "GlobalAveragePool", global_pool<kMean>, "t"},
+    {"", "GlobalMaxPool", global_pool<kMax>, "t"},
 };
 
 }  // namespace

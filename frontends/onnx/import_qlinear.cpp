@@ -88,7 +88,8 @@ Result<Values> average_pool(const NodeView& n) {
   DLC_CHECK(refuse_channels_last(n));
   if (!n.has(0) || n.rank(0) < 3) return n.error("the input needs rank 3 or more");
   if (!n.has_attr("kernel_shape")) return n.error("attribute 'kernel_shape' is required");
-  DLC_TRY(const Window w, read_window(n, {}, std::span<const Expr>(n.type(0).shape).subspan(2)));
+  const auto shape = n.type(0).shape;
+  DLC_TRY(const Window w, read_window(n, {}, std::span(shape).subspan(2)));
   DLC_TRY(const int64_t ceil_mode, n.attr_int("ceil_mode", 0));
   DLC_TRY(const int64_t include, n.attr_int("count_include_pad", 0));
   Attrs a = window_attrs(w, true);
@@ -136,19 +137,19 @@ Result<Values> concat(const NodeView& n) {
     DLC_TRY(const ValueId x, dequantized(n, n.in(i), from));
     parts.push_back(x);
   }
-  DLC_TRY(const ValueId y, n.emit("concat", parts, {{"axis", Expr(axis)}}));
+  DLC_TRY(const ValueId y, concatenated(n, std::move(parts), axis));
   return quantized(n, y, to, n.type(2).dtype);
 }
 
 constexpr OpEntry kTable[] = {
-    {"com.microsoft", "QLinearAdd", binary<kAdd>},
-    {"com.microsoft", "QLinearMul", binary<kMul>},
-    {"com.microsoft", "QLinearAveragePool", average_pool},
-    {"com.microsoft", "QLinearGlobalAveragePool", global_average_pool},
-    {"com.microsoft", "QLinearSoftmax", softmax},
-    {"com.microsoft", "QLinearSigmoid", sigmoid},
-    {"com.microsoft", "QLinearLeakyRelu", leaky_relu},
-    {"com.microsoft", "QLinearConcat", concat},
+    {"com.microsoft", "QLinearAdd", binary<kAdd>, "ttTttTtT"},
+    {"com.microsoft", "QLinearMul", binary<kMul>, "ttTttTtT"},
+    {"com.microsoft", "QLinearAveragePool", average_pool, "ttTtT", "pads"},
+    {"com.microsoft", "QLinearGlobalAveragePool", global_average_pool, "ttTtT"},
+    {"com.microsoft", "QLinearSoftmax", softmax, "ttTtT"},
+    {"com.microsoft", "QLinearSigmoid", sigmoid, "ttTtT"},
+    {"com.microsoft", "QLinearLeakyRelu", leaky_relu, "ttTtT"},
+    {"com.microsoft", "QLinearConcat", concat, "tTtT*"},
 };
 
 }  // namespace

@@ -61,11 +61,11 @@ Result<Values> dequantize_linear(const NodeView& n) { return linear(n, "dequanti
 Result<Values> dynamic_quantize_linear(const NodeView& n) { return n.emit_all("dynamic_quantize_linear", {n.in(0)}); }
 
 constexpr OpEntry kTable[] = {
-    {"", "QuantizeLinear", quantize_linear},
-    {"", "DequantizeLinear", dequantize_linear},
-    {"com.microsoft", "QuantizeLinear", quantize_linear},
-    {"com.microsoft", "DequantizeLinear", dequantize_linear},
-    {"", "DynamicQuantizeLinear", dynamic_quantize_linear},
+    {"", "QuantizeLinear", quantize_linear, "ttT", "saturate precision"},
+    {"", "DequantizeLinear", dequantize_linear, "ttT"},
+    {"com.microsoft", "QuantizeLinear", quantize_linear, "ttT", "saturate precision"},
+    {"com.microsoft", "DequantizeLinear", dequantize_linear, "ttT"},
+    {"", "DynamicQuantizeLinear", dynamic_quantize_linear, "t"},
 };
 
 }  // namespace

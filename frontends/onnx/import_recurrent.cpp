@@ -15,11 +15,15 @@ using Values = std::vector<ValueId>;
 // What the records do not say is refused by name: other activations, clipping. A
 // bidirectional layer lists its activations twice.
 Result<> check_common(const NodeView& n, const std::vector<std::vector<std::string>>& activations) {
-  if (!n.has(0) || !n.has(1) || !n.has(2)) return n.error("data or weights are missing");
   if (n.has_attr("clip")) return n.error("attribute 'clip' is not supported");
   DLC_TRY(const std::string direction, n.attr_string("direction", "forward"));
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     return n.error(fmt::format("attribute 'direction' is '{}'", direction));
+  DLC_TRY(const int64_t hidden, n.attr_int("hidden_size", 0));
+  const TensorType recurrence = n.type(2);
+  const auto size = recurrence.shape.empty() ? std::nullopt : recurrence.shape.back().constant();
+  if (n.has_attr("hidden_size") && size && *size != hidden)
+    return n.error(fmt::format("attribute 'hidden_size' is {}, the weights are {}", hidden, to_string(recurrence)));
   DLC_TRY(const auto given, n.attr_strings("activations", std::vector<std::string>{}));
   for (size_t i = 0; i < given.size(); ++i) {
     const auto& one = activations[i % activations.size()];
@@ -78,7 +82,11 @@ Result<Values> gru(const NodeView& n) {
                     {{"linear_before_reset", Expr(linear != 0)}});
 }
 
-constexpr OpEntry kTable[] = {{"", "RNN", rnn}, {"", "LSTM", lstm}, {"", "GRU", gru}};
+constexpr OpEntry kTable[] = {
+    {"", "RNN", rnn, "tttTTT", "activation_alpha activation_beta output_sequence"},
+    {"", "LSTM", lstm, "tttTTTTT", "activation_alpha activation_beta output_sequence"},
+    {"", "GRU", gru, "tttTTT", "activation_alpha activation_beta output_sequence"},
+};
 
 }  // namespace
 

@@ -1,6 +1,8 @@
 // Reductions, softmax and normalisations.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "frontends/onnx/axes.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/tables.h"
@@ -31,13 +33,14 @@ Result<std::vector<Expr>> reduced_axes(const NodeView& n, bool& nothing) {
   return axes;
 }
 
+// Of no axes, a sum is the element itself; a sum of squares is still its square.
 template <const char* Record>
 Result<Values> reduce(const NodeView& n) {
-  if (!n.has(0)) return n.error("input 0 is missing");
   bool nothing = false;
   DLC_TRY(const auto axes, reduced_axes(n, nothing));
-  if (nothing) return Values{n.in(0)};
   DLC_TRY(const int64_t keepdims, n.attr_int("keepdims", 1));
+  constexpr std::string_view kPlain[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"};
+  if (nothing && std::ranges::find(kPlain, std::string_view(Record)) != std::end(kPlain)) return Values{n.in(0)};
   if (constants(axes)) return n.emit_all(Record, {n.in(0)}, {{"axes", axes}, {"keepdims", Expr(keepdims != 0)}});
   DLC_TRY(const ValueId y, reduce_over(n, Record, 1, keepdims != 0));
   return Values{y};
@@ -68,7 +71,7 @@ Result<Values> softmax(const NodeView& n) {
   }
   const int64_t axis = attr < 0 ? attr + rank : attr;
   if (axis < 0 || axis > rank) return n.error(fmt::format("axis {} is out of range for rank {}", attr, rank));
-  const auto& shape = n.type(0).shape;
+  const auto shape = n.type(0).shape;
   Expr outer(1);
   Expr inner(1);
   for (int64_t i = 0; i < rank; ++i)
@@ -96,6 +99,8 @@ Result<Values> layer_norm(const NodeView& n) {
 }
 
 Result<Values> batch_norm(const NodeView& n) {
+  DLC_TRY(const int64_t spatial, n.attr_int("spatial", 1));
+  if (spatial == 0) return n.error("attribute 'spatial' is 0: statistics of each element are not supported");
   DLC_TRY(const int64_t training, n.attr_int("training_mode", 0));
   DLC_TRY(const double epsilon, n.attr_float("epsilon", 1e-5));
   if (training != 0) {
@@ -104,7 +109,13 @@ Result<Values> batch_norm(const NodeView& n) {
                       {{"epsilon", epsilon}, {"momentum", momentum}});
   }
   if (n.wants(1)) return n.error("training is not supported before opset 14", "export the model for inference");
-  return n.emit_all("batch_norm", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(4)}, {{"epsilon", epsilon}});
+  Values in = n.inputs();
+  if (n.rank(0) != 1) return n.emit_all("batch_norm", in, {{"epsilon", epsilon}});
+  // A row of numbers has one channel.
+  const Attrs channel{{"axes", std::vector<Expr>{Expr(1)}}};
+  DLC_TRY(in[0], n.emit("unsqueeze", {in[0]}, channel));
+  DLC_TRY(const ValueId y, n.emit("batch_norm", in, {{"epsilon", epsilon}}));
+  return n.emit_all("squeeze", {y}, channel);
 }
 
 Result<Values> instance_norm(const NodeView& n) {
@@ -183,28 +194,38 @@ constexpr char kLogSoftmax[] = "log_softmax";
 constexpr char kHardmax[] = "hardmax";
 
 constexpr OpEntry kTable[] = {
-    {"", "ReduceSum", reduce<kSum>},
-    {"", "ReduceMean", reduce<kMean>},
-    {"", "ReduceMax", reduce<kMax>},
-    {"", "ReduceMin", reduce<kMin>},
-    {"", "ReduceProd", reduce<kProd>},
-    {"", "ReduceL1", reduce<kL1>},
-    {"", "ReduceL2", reduce<kL2>},
-    {"", "ReduceLogSum", reduce<kLogSum>},
-    {"", "ReduceLogSumExp", reduce<kLogSumExp>},
-    {"", "ReduceSumSquare", reduce<kSumSquare>},
-    {"", "ArgMax", arg_reduce<kArgMax>},
-    {"", "ArgMin", arg_reduce<kArgMin>},
-    {"", "Softmax", softmax<kSoftmax>},
-    {"", "LogSoftmax", softmax<kLogSoftmax>},
-    {"", "Hardmax", softmax<kHardmax>},
-    {"", "LayerNormalization", layer_norm},
-    {"", "GroupNormalization", group_norm},
-    {"", "LRN", lrn},
-    {"", "LpNormalization", lp_normalization},
-    {"", "MeanVarianceNormalization", mean_variance},
-    {"", "BatchNormalization", batch_norm},
-    {"", "InstanceNormalization", instance_norm},
+    {"", "ReduceSum", reduce<kSum>, "t", "", 12},
+    {"", "ReduceSum", reduce<kSum>, "tT"},
+    {"", "ReduceMean", reduce<kMean>, "t", "", 17},
+    {"", "ReduceMean", reduce<kMean>, "tT"},
+    {"", "ReduceMax", reduce<kMax>, "t", "", 17},
+    {"", "ReduceMax", reduce<kMax>, "tT"},
+    {"", "ReduceMin", reduce<kMin>, "t", "", 17},
+    {"", "ReduceMin", reduce<kMin>, "tT"},
+    {"", "ReduceProd", reduce<kProd>, "t", "", 17},
+    {"", "ReduceProd", reduce<kProd>, "tT"},
+    {"", "ReduceL1", reduce<kL1>, "t", "", 17},
+    {"", "ReduceL1", reduce<kL1>, "tT"},
+    {"", "ReduceL2", reduce<kL2>, "t", "", 17},
+    {"", "ReduceL2", reduce<kL2>, "tT"},
+    {"", "ReduceLogSum", reduce<kLogSum>, "t", "", 17},
+    {"", "ReduceLogSum", reduce<kLogSum>, "tT"},
+    {"", "ReduceLogSumExp", reduce<kLogSumExp>, "t", "", 17},
+    {"", "ReduceLogSumExp", reduce<kLogSumExp>, "tT"},
+    {"", "ReduceSumSquare", reduce<kSumSquare>, "t", "", 17},
+    {"", "ReduceSumSquare", reduce<kSumSquare>, "tT"},
+    {"", "ArgMax", arg_reduce<kArgMax>, "t"},
+    {"", "ArgMin", arg_reduce<kArgMin>, "t"},
+    {"", "Softmax", softmax<kSoftmax>, "t"},
+    {"", "LogSoftmax", softmax<kLogSoftmax>, "t"},
+    {"", "Hardmax", softmax<kHardmax>, "t"},
+    {"", "LayerNormalization", layer_norm, "ttT", "stash_type"},
+    {"", "GroupNormalization", group_norm, "ttt", "stash_type"},
+    {"", "LRN", lrn, "t"},
+    {"", "LpNormalization", lp_normalization, "t"},
+    {"", "MeanVarianceNormalization", mean_variance, "t"},
+    {"", "BatchNormalization", batch_norm, "ttttt", "momentum"},
+    {"", "InstanceNormalization", instance_norm, "ttt"},
 };
 
 }  // namespace

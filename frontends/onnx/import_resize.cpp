@@ -65,7 +65,7 @@ Result<std::vector<int64_t>> resized_axes(const NodeView& n) {
 }
 
 Result<Extents> from_scales(const NodeView& n, const std::vector<double>& scales, const std::vector<int64_t>& axes) {
-  const auto& shape = n.type(0).shape;
+  const auto shape = n.type(0).shape;
   if (scales.size() != axes.size())
     return n.error(fmt::format("{} scales are given for {} axes", scales.size(), axes.size()));
   Extents e{shape, std::vector<double>(shape.size(), 1.0)};
@@ -78,7 +78,7 @@ Result<Extents> from_scales(const NodeView& n, const std::vector<double>& scales
 }
 
 Result<Extents> from_sizes(const NodeView& n, const std::vector<int64_t>& axes) {
-  const auto& shape = n.type(0).shape;
+  const auto shape = n.type(0).shape;
   DLC_TRY(const auto sizes, n.known_ints(3, "sizes"));
   if (sizes.size() != axes.size())
     return n.error(fmt::format("{} sizes are given for {} axes", sizes.size(), axes.size()));
@@ -104,15 +104,15 @@ Result<Extents> from_sizes(const NodeView& n, const std::vector<int64_t>& axes) 
   return e;
 }
 
-Result<Values> emit(const NodeView& n, const Extents& e, const std::string& mode, Attrs attrs) {
+Result<Values> emit(const NodeView& n, ValueId x, const Extents& e, const std::string& mode, Attrs attrs) {
   attrs["size"] = e.size;
   attrs["scale"] = e.scale;
-  if (mode == "nearest") return n.emit_all("resize_nearest", {n.in(0)}, std::move(attrs));
+  if (mode == "nearest") return n.emit_all("resize_nearest", {x}, std::move(attrs));
   attrs.erase("rounding");
-  if (mode == "linear" || mode == "bilinear") return n.emit_all("resize_linear", {n.in(0)}, std::move(attrs));
+  if (mode == "linear" || mode == "bilinear") return n.emit_all("resize_linear", {x}, std::move(attrs));
   if (mode != "cubic") return n.error(fmt::format("attribute 'mode' is '{}'", mode));
   DLC_TRY(attrs["a"], n.attr_float("cubic_coeff_a", -0.75));
-  return n.emit_all("resize_cubic", {n.in(0)}, std::move(attrs));
+  return n.emit_all("resize_cubic", {x}, std::move(attrs));
 }
 
 // Upsample and Resize of opset 10: element o of the result is element o / scale, rounded down.
@@ -127,7 +127,20 @@ Result<Values> upsample(const NodeView& n) {
   }
   DLC_TRY(const auto axes, resized_axes(n));
   DLC_TRY(const Extents e, from_scales(n, scales, axes));
-  return emit(n, e, mode, {{"coordinates", "asymmetric"}, {"rounding", "floor"}});
+  // The nearest element is the one below; along an axis that shrinks, the one above.
+  Extents smaller{n.type(0).shape, std::vector<double>(scales.size(), 1.0)};
+  for (size_t i = 0; mode == "nearest" && i < scales.size(); ++i)
+    if (scales[i] < 1) {
+      smaller.size[i] = e.size[i];
+      smaller.scale[i] = e.scale[i];
+    }
+  const Attrs attrs{{"coordinates", "asymmetric"}, {"rounding", "floor"}};
+  if (smaller.size == n.type(0).shape) return emit(n, n.in(0), e, mode, attrs);
+  DLC_TRY(const Values y, emit(n, n.in(0), smaller, mode, {{"coordinates", "asymmetric"}, {"rounding", "ceil"}}));
+  Extents larger = e;
+  for (size_t i = 0; i < scales.size(); ++i)
+    if (scales[i] < 1) larger.scale[i] = 1;
+  return emit(n, y[0], larger, mode, attrs);
 }
 
 // The roi: the starts of all axes, then their ends.
@@ -169,10 +182,14 @@ Result<Values> resize(const NodeView& n) {
   Attrs attrs{{"coordinates", coordinates}, {"rounding", rounding}};
   if (exclude != 0 && mode == "cubic") attrs["exclude_outside"] = Expr(1);
   if (coordinates == "tf_crop_and_resize") DLC_CHECK(add_crop(n, axes, attrs));
-  return emit(n, e, mode, std::move(attrs));
+  return emit(n, n.in(0), e, mode, std::move(attrs));
 }
 
-constexpr OpEntry kTable[] = {{"", "Resize", resize}, {"", "Upsample", upsample}};
+constexpr OpEntry kTable[] = {
+    {"", "Resize", resize, "tt", "cubic_coeff_a extrapolation_value keep_aspect_ratio_policy", 10},
+    {"", "Resize", resize, "tTTT", "cubic_coeff_a extrapolation_value keep_aspect_ratio_policy"},
+    {"", "Upsample", upsample, "tT"},
+};
 
 }  // namespace
 

@@ -10,11 +10,6 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-Result<> needs_sequence(const NodeView& n) {
-  if (!n.is_sequence(0)) return n.error("input 0 must be a sequence");
-  return {};
-}
-
 // The known position at input `at`; `count` is one past the last that is allowed.
 Result<size_t> position(const NodeView& n, size_t at, size_t count) {
   DLC_TRY(const Expr e, known_scalar(n, at, "position"));
@@ -31,8 +26,6 @@ Result<Values> construct(const NodeView& n) { return Values{n.make_sequence(n.in
 Result<Values> empty(const NodeView& n) { return Values{n.make_sequence({})}; }
 
 Result<Values> insert(const NodeView& n) {
-  DLC_CHECK(needs_sequence(n));
-  if (!n.has(1)) return n.error("the tensor is missing");
   Values elements = n.sequence(0);
   size_t at = elements.size();
   if (n.has(2)) {
@@ -43,7 +36,6 @@ Result<Values> insert(const NodeView& n) {
 }
 
 Result<Values> erase(const NodeView& n) {
-  DLC_CHECK(needs_sequence(n));
   Values elements = n.sequence(0);
   if (elements.empty()) return n.error("the sequence is empty");
   size_t at = elements.size() - 1;
@@ -55,14 +47,11 @@ Result<Values> erase(const NodeView& n) {
 }
 
 Result<Values> at(const NodeView& n) {
-  DLC_CHECK(needs_sequence(n));
-  if (!n.has(1)) return n.error("the position is missing");
   DLC_TRY(const size_t p, position(n, 1, n.sequence(0).size()));
   return Values{n.sequence(0)[p]};
 }
 
 Result<Values> length(const NodeView& n) {
-  DLC_CHECK(needs_sequence(n));
   DLC_TRY(Tensor count, Tensor::make(kS64, {}));
   count.set_int(0, static_cast<int64_t>(n.sequence(0).size()));
   return Values{n.add_constant(std::move(count))};
@@ -70,7 +59,6 @@ Result<Values> length(const NodeView& n) {
 
 // Along one axis, or stacked along a new one.
 Result<Values> concat(const NodeView& n) {
-  DLC_CHECK(needs_sequence(n));
   Values parts = n.sequence(0);
   if (parts.empty()) return n.error("the sequence is empty");
   DLC_TRY(const int64_t attr, n.attr_int("axis", {}));
@@ -81,16 +69,16 @@ Result<Values> concat(const NodeView& n) {
     if (stack == 0) break;
     DLC_TRY(v, n.emit("unsqueeze", {v}, {{"axes", std::vector<Expr>{Expr(axis)}}}));
   }
-  return n.emit_all("concat", parts, {{"axis", Expr(axis)}});
+  DLC_TRY(const ValueId y, concatenated(n, std::move(parts), axis));
+  return Values{y};
 }
 
 // Parts of the given sizes, of one size, or of 1; those of 1 may lose the axis.
 Result<Values> split(const NodeView& n) {
-  if (!n.has(0) || n.is_sequence(0) || n.is_nothing(0)) return n.error("input 0 must be a tensor");
   DLC_TRY(const int64_t attr, n.attr_int("axis", 0));
   DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
   DLC_TRY(const int64_t keepdims, n.attr_int("keepdims", 1));
-  const auto& shape = n.type(0).shape;
+  const auto shape = n.type(0).shape;
   const auto extent = shape[static_cast<size_t>(axis)].constant();
   if (!extent) return n.error("the axis must be known when compiling", "bind it with --dim NAME=VALUE");
   std::vector<int64_t> sizes;
@@ -100,9 +88,11 @@ Result<Values> split(const NodeView& n) {
       if (!e.constant() || *e.constant() < 0) return n.error("the sizes must be known when compiling");
       sizes.push_back(*e.constant());
     }
+    if (n.rank(1) == 0 && sizes[0] > 0) DLC_CHECK(n.spend(*extent / sizes[0]));
     if (n.rank(1) == 0 && sizes[0] > 0)
       for (int64_t left = *extent - sizes[0]; left > 0; left -= sizes[0]) sizes.push_back(std::min(left, sizes[0]));
   } else {
+    DLC_CHECK(n.spend(*extent));
     sizes.assign(static_cast<size_t>(*extent), 1);
   }
   Values parts;
@@ -111,6 +101,7 @@ Result<Values> split(const NodeView& n) {
     std::vector<Expr> start(shape.size(), Expr(0));
     std::vector<Expr> stop = shape;
     start[static_cast<size_t>(axis)] = from;
+    if (size > *extent - from) return n.error(fmt::format("the sizes sum to more than the {} elements", *extent));
     stop[static_cast<size_t>(axis)] = from += size;
     DLC_TRY(ValueId part, n.emit("slice", {n.in(0)}, {{"start", start}, {"stop", stop}}));
     if (!n.has(1) && keepdims == 0) {
@@ -140,18 +131,18 @@ Result<Values> identity(const NodeView& n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"", "SequenceConstruct", construct},
-    {"", "SequenceEmpty", empty},
-    {"", "SequenceInsert", insert, {}, 0, true},
-    {"", "SequenceErase", erase, {}, 0, true},
-    {"", "SequenceAt", at, {}, 0, true},
-    {"", "SequenceLength", length, {}, 0, true},
-    {"", "ConcatFromSequence", concat, {}, 0, true},
-    {"", "SplitToSequence", split},
-    {"", "Optional", optional, {}, 0, true},
-    {"", "OptionalGetElement", get_element, {}, 0, true},
-    {"", "OptionalHasElement", has_element, {}, 0, true},
-    {"", "Identity", identity, {}, 0, true},
+    {"", "SequenceConstruct", construct, "t*"},
+    {"", "SequenceEmpty", empty, "", "dtype"},
+    {"", "SequenceInsert", insert, "stT"},
+    {"", "SequenceErase", erase, "sT"},
+    {"", "SequenceAt", at, "st"},
+    {"", "SequenceLength", length, "s"},
+    {"", "ConcatFromSequence", concat, "s"},
+    {"", "SplitToSequence", split, "tT", "keepdims"},
+    {"", "Optional", optional, "V", "type"},
+    {"", "OptionalGetElement", get_element, "v"},
+    {"", "OptionalHasElement", has_element, "V"},
+    {"", "Identity", identity, "v"},
 };
 
 }  // namespace

@@ -63,7 +63,9 @@ Result<Values> stft(const NodeView& n) {
   if (!n.has(0) || (n.rank(0) != 2 && n.rank(0) != 3)) return n.error("the signal needs rank 3");
   DLC_TRY(const Expr step, known_scalar(n, 1, "frame_step"));
   if (!n.has(2) && !n.has(3)) return n.error("a window or a frame length is needed");
-  DLC_TRY(const Expr length, size_or(n, 3, "frame_length", n.has(2) ? n.type(2).shape.at(0) : Expr(0)));
+  if (n.has(2) && n.rank(2) != 1)
+    return n.error(fmt::format("the window is {}, a list is needed", to_string(n.type(2))));
+  DLC_TRY(const Expr length, size_or(n, 3, "frame_length", n.has(2) ? n.type(2).shape[0] : Expr(0)));
   DLC_TRY(const int64_t onesided, n.attr_int("onesided", 1));
   ValueId signal = n.in(0);
   if (n.rank(0) == 2) {
@@ -112,8 +114,11 @@ Result<Values> tf_idf(const NodeView& n) {
   if (shortest < 1 || longest < shortest || longest > 64 || indexes.empty() || skips < 0)
     return n.error("the lengths of n-grams are wrong");
   int64_t places = 0;
-  for (const int64_t i : indexes) places = std::max(places, i + 1);
-  if (places > 1 << 24) return n.error("'ngram_indexes' is out of range");
+  constexpr int64_t kMostTokens = 1 << 24;
+  for (const int64_t i : indexes) {
+    if (i < 0 || i >= kMostTokens / longest) return n.error(fmt::format("'ngram_indexes' holds {}", i));
+    places = std::max(places, i + 1);
+  }
   // No n-gram of 0 tokens matches; one of more tokens than the pool's widest neither.
   DLC_TRY(Tensor tokens, Tensor::make(kS64, {places, longest}));
   DLC_TRY(Tensor lengths, Tensor::make(kS64, {places}));
@@ -125,7 +130,7 @@ Result<Values> tf_idf(const NodeView& n) {
     if (from < 0 || to < from || to > static_cast<int64_t>(pool.size())) return n.error("'ngram_counts' is wrong");
     const auto length = static_cast<int64_t>(size);
     for (int64_t at = from; at + length <= to; at += length, ++gram) {
-      if (gram >= indexes.size() || indexes[gram] < 0) return n.error("'ngram_indexes' does not fit the pool");
+      if (gram >= indexes.size()) return n.error("'ngram_indexes' does not fit the pool");
       if (length < shortest || length > longest) continue;
       lengths.set_int(indexes[gram], length);
       for (int64_t j = 0; j < length; ++j)
@@ -183,16 +188,17 @@ Result<Values> roi_align(const NodeView& n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"", "HannWindow", window<500, 500, 0>},
-    {"", "HammingWindow", window<543, 457, 0>},
-    {"", "BlackmanWindow", window<420, 500, 80>},
-    {"", "DFT", dft},
-    {"", "STFT", stft},
-    {"", "MelWeightMatrix", mel_weights},
-    {"", "TfIdfVectorizer", tf_idf},
-    {"", "GridSample", grid_sample},
-    {"", "RoiAlign", roi_align},
-    {"", "Det", nullptr, "det"},
+    {"", "HannWindow", window<500, 500, 0>, "t"},
+    {"", "HammingWindow", window<543, 457, 0>, "t"},
+    {"", "BlackmanWindow", window<420, 500, 80>, "t"},
+    {"", "DFT", dft, "tT", "", 19},
+    {"", "DFT", dft, "tTT"},
+    {"", "STFT", stft, "ttTT"},
+    {"", "MelWeightMatrix", mel_weights, "ttttt"},
+    {"", "TfIdfVectorizer", tf_idf, "t", "weights"},
+    {"", "GridSample", grid_sample, "tt"},
+    {"", "RoiAlign", roi_align, "ttt"},
+    {.op = "Det", .record = "det"},
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "dlc/kernel/names.h"
 #include "frontends/onnx/external_data.h"
+#include "frontends/onnx/names.h"
 #include "frontends/onnx/raw_data.h"
 #include "frontends/onnx/tensor_proto.h"
 
@@ -135,12 +136,9 @@ void Importer::check_supported(const Nodes& nodes, Error& all) const {
 std::string Importer::symbol_of(const std::string& model_name) {
   const auto [known, fresh] = dim_symbols_.try_emplace(model_name);
   if (!fresh) return known->second;
-  const auto taken = [&](const std::string& name) {
-    return std::ranges::any_of(dim_symbols_, [&](const auto& s) { return s.second == name; });
-  };
   const std::string wish = symbol_name(model_name);
   std::string name = wish;
-  for (int i = 1; taken(name); ++i) name = fmt::format("{}_{}", wish, i);
+  for (int64_t& i = used_["dim " + wish]; !taken_symbols_.insert(name).second;) name = fmt::format("{}_{}", wish, ++i);
   return known->second = name;
 }
 
@@ -189,7 +187,7 @@ Result<> Importer::import_initializers(const onnx::GraphProto& g) {
     if (scopes_.back().values.contains(t.name()))
       return fail(where, fmt::format("initializer '{}' is defined twice", t.name()));
     DLC_TRY(Tensor tensor, to_tensor(t, folder_, where, &model_));
-    DLC_CHECK(define(t.name(), graph_.add_constant(graph_.unique_name(t.name()), std::move(tensor)), where));
+    DLC_CHECK(define(t.name(), graph_.add_constant(unique_name(t.name()), std::move(tensor)), where));
   }
   return {};
 }
@@ -270,10 +268,55 @@ Result<> Importer::import_nodes(const Nodes& nodes) {
   return {};
 }
 
+Result<std::vector<ValueId>> Importer::import_op(const OpEntry& entry, const onnx::NodeProto& node,
+                                                 std::vector<ValueId> inputs, const Loc& where) {
+  const NodeView view(*this, node, std::move(inputs), opset_of(node.domain()));
+  std::string_view pattern = entry.inputs;
+  char kind = 0;
+  for (size_t i = 0; i < std::max(view.input_count(), entry.inputs.size()); ++i) {
+    if (pattern.empty()) {
+      if (i < view.input_count())
+        return fail(where, fmt::format("{}: {} inputs are given, it takes {} in this opset", node.op_type(),
+                                       view.input_count(), i));
+      break;
+    }
+    const bool again = pattern[0] == '*';
+    if (again && i >= view.input_count()) break;
+    if (!again) {
+      kind = pattern[0];
+      pattern.remove_prefix(1);
+    }
+    const bool needed = std::islower(static_cast<unsigned char>(kind)) != 0;
+    if (!view.has(i)) {
+      if (needed) return fail(where, fmt::format("{}: input {} is missing", node.op_type(), i));
+      continue;
+    }
+    const Bundle* b = bundle(view.in(i));
+    const char wanted = static_cast<char>(std::tolower(static_cast<unsigned char>(kind)));
+    if (wanted == 't' && b != nullptr)
+      return fail(where,
+                  fmt::format("{}: input {} is {}, a tensor is needed", node.op_type(), i, other_kind(view.in(i))));
+    if (wanted == 's' && (b == nullptr || !b->present))
+      return fail(where, fmt::format("{}: input {} is {}, a sequence is needed", node.op_type(), i,
+                                     b == nullptr ? "a tensor" : other_kind(view.in(i))));
+  }
+  DLC_TRY(auto results,
+          entry.handler != nullptr ? entry.handler(view) : view.emit_all(std::string(entry.record), view.inputs()));
+  if (const std::string unread = view.unread_attribute(entry.idle); !unread.empty())
+    return fail(where, fmt::format("{}: attribute '{}' is not supported here", node.op_type(), unread),
+                "remove it if it has no effect; otherwise export the model without it");
+  return results;
+}
+
 Result<> Importer::import_node(const onnx::NodeProto& node, int index) {
   std::string name = !node.name().empty() ? node.name() : node.output_size() > 0 ? node.output(0) : std::string();
   if (name.empty()) name = fmt::format("#{}", index);
   const Loc where{file_, 0, 0, name};
+  DLC_CHECK(spend(1, where));
+  std::set<std::string_view> attributes;
+  for (const auto& a : node.attribute())
+    if (!attributes.insert(a.name()).second)
+      return fail(where, fmt::format("{}: attribute '{}' is given twice", node.op_type(), a.name()));
   std::vector<ValueId> inputs;
   for (const auto& in : node.input()) {
     if (in.empty()) {
@@ -291,13 +334,7 @@ Result<> Importer::import_node(const onnx::NodeProto& node, int index) {
   } else if (entry == nullptr) {
     return fail(where, fmt::format("op {} is not supported", node.op_type()));
   } else {
-    for (size_t i = 0; i < inputs.size() && !entry->any_value; ++i)
-      if (bundle(inputs[i]) != nullptr)
-        return fail(where, fmt::format("{}: input {} is {}, a tensor is needed", node.op_type(), i,
-                                       bundle(inputs[i])->present ? "a sequence" : "an absent optional value"));
-    const NodeView view(*this, node, std::move(inputs), opset_of(node.domain()));
-    results =
-        entry->handler != nullptr ? entry->handler(view) : view.emit_all(std::string(entry->record), view.inputs());
+    results = import_op(*entry, node, std::move(inputs), where);
   }
   if (!results) return std::unexpected(std::move(results).error());
   for (int i = 0; i < node.output_size(); ++i) {
@@ -373,6 +410,7 @@ Result<Graph> import_model(const MappedFile& file, const std::string& file_name,
   onnx::ModelProto model;
   if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) return damaged();
   if (!model.has_graph() || !model.has_ir_version()) return fail(where, "is not an ONNX model: it has no graph");
+  onnx_frontend::clean_names(model);
   Graph graph;
   onnx_frontend::Importer importer(graph, file_name, folder, options);
   importer.set_model(file);

@@ -6,12 +6,14 @@
 
 #include <onnx/onnx.pb.h>
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/graph/value_inference.h"
@@ -39,10 +41,11 @@ class NodeView {
   const std::vector<ValueId>& inputs() const { return inputs_; }
   int output_count() const { return proto_.output_size(); }
   bool wants(int output) const { return output < proto_.output_size() && !proto_.output(output).empty(); }
-  const TensorType& type(size_t input) const;  // of a tensor
+  // Of a tensor that is there. By value: the graph moves its values when it grows.
+  TensorType type(size_t input) const;
 
-  // Sequences and optional values exist only while a model is imported: a list of values, or nothing. The handlers of
-  // ops that take them say so in their table (OpEntry::any_value).
+  // Sequences and optional values exist only while a model is imported: a list of values, or nothing. The ops that take
+  // them say so in their table (OpEntry::inputs).
   bool is_sequence(size_t input) const;
   bool is_nothing(size_t input) const;  // an absent optional value
   const std::vector<ValueId>& sequence(size_t input) const;
@@ -84,6 +87,13 @@ class NodeView {
   Result<ValueId> reshaped(ValueId v, std::vector<int64_t> shape) const;
   Result<ValueId> scalar(DType dtype, double value) const;
   Graph& graph() const;
+  // A symbol of its own for a number from 0 to `most` that only a run knows.
+  Expr fresh_symbol(const std::string& wish, int64_t most) const;
+  Result<> check_tensors(std::span<const ValueId> values) const;  // none is absent or a sequence
+  // A node of the model stands for one or more steps of the import, whose number is limited.
+  Result<> spend(int64_t steps) const;
+  // The first attribute that was given but not asked for, or empty.
+  std::string unread_attribute(std::string_view idle) const;
 
   std::unexpected<Error> error(std::string message, std::string hint = {}) const;
 
@@ -94,17 +104,24 @@ class NodeView {
   std::vector<ValueId> inputs_;
   int opset_;
   std::string name_;
+  mutable std::set<std::string, std::less<>> read_;  // attributes that were asked for
 };
 
 using Handler = Result<std::vector<ValueId>> (*)(const NodeView&);
 
 struct OpEntry {
-  std::string_view domain;  // "" is ai.onnx
+  std::string_view domain = {};  // "" is ai.onnx
   std::string_view op;
   Handler handler = nullptr;
-  std::string_view record = {};  // set instead of handler when operands and attributes are the record's own
+  // What each input is, in order: `t` a tensor, `s` a sequence, `v` any value; a capital may be left out. `*` repeats
+  // the last. "tTT" is Clip: a tensor, and perhaps two bounds; "t*" is Concat. What does not fit never reaches the
+  // handler.
+  std::string_view inputs = "T*";
+  // Attributes that may be given though they decide nothing here, by their documentation: words. Any other that the
+  // handler does not ask for is refused.
+  std::string_view idle = {};
   int max_opset = 0;             // 0: any
-  bool any_value = false;        // takes sequences and absent optional values, too
+  std::string_view record = {};  // set instead of handler when operands and attributes are the record's own
 };
 
 // Whether an op of the default domain means today what it meant before opset 7.
@@ -135,6 +152,13 @@ class Importer {
 
   ValueId add_bundle(Bundle b);
   const Bundle* bundle(ValueId v) const;  // null: v is a tensor, or absent
+  // "" for a tensor, otherwise what `v` is.
+  std::string_view other_kind(ValueId v) const;
+  Result<> spend(int64_t steps, const Loc& where);
+  Result<> check_nodes(const Loc& where) const;  // not too many
+  // A name that nothing in the graph has, found without trying every number again.
+  std::string unique_name(const std::string& wish);
+  Expr fresh_symbol(const std::string& wish, int64_t most);
   // A body of nodes that sees the values around it.
   Result<std::vector<ValueId>> inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments, const Loc& where);
   // Whether the inputs that `v` is computed from are all given.
@@ -145,7 +169,11 @@ class Importer {
   Result<Tensor> fixed_value(ValueId v, const Loc& where);
 
  private:
-  std::vector<ValueId> inputs_of(ValueId v, std::vector<bool>& needed) const;
+  struct Sources {
+    std::vector<ValueId> inputs;  // that a value is computed from
+    std::set<NodeId> nodes;       // that compute it
+  };
+  Sources sources_of(ValueId v) const;
   const Tensor* given_tensor(ValueId input) const;
   Result<> fix_input(ValueId input, const Loc& where);
 
@@ -173,6 +201,8 @@ class Importer {
   template <class Nodes>
   Result<> import_nodes(const Nodes& nodes);
   Result<> import_node(const onnx::NodeProto& node, int index);
+  Result<std::vector<ValueId>> import_op(const OpEntry& entry, const onnx::NodeProto& node, std::vector<ValueId> inputs,
+                                         const Loc& where);
   Result<std::vector<ValueId>> call(const onnx::FunctionProto& f, const onnx::NodeProto& node,
                                     std::vector<ValueId> inputs, const Loc& where);
   Result<> import_outputs(const onnx::GraphProto& g);
@@ -197,8 +227,12 @@ class Importer {
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name
   std::vector<Scope> scopes_;
   int depth_ = 0;                                   // of bodies in bodies
-  std::vector<Bundle> bundles_;                     // by -2 - ValueId
+  int64_t steps_ = 0;                               // nodes of the model imported so far, each as often as it is used
+  std::deque<Bundle> bundles_;                      // by -2 - ValueId
   std::map<std::string, std::string> dim_symbols_;  // the model's name of a dim: its symbol
+  std::set<std::string> taken_symbols_;             // of dims
+  std::unordered_map<std::string, int64_t> used_;   // the last number tried after a name
+  std::unordered_map<ValueId, Tensor> evaluated_;   // small values that fixed_value has computed on its way
 };
 
 }  // namespace dlc::onnx_frontend

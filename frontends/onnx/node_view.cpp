@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <array>
+
 #include "core/ops/domains.h"
 #include "dlc/base/checked.h"
 #include "frontends/onnx/importer.h"
@@ -15,15 +17,40 @@ NodeView::NodeView(Importer& importer, const onnx::NodeProto& proto, std::vector
 
 Graph& NodeView::graph() const { return importer_.graph(); }
 Loc NodeView::loc() const { return {importer_.file(), 0, 0, name_}; }
-const TensorType& NodeView::type(size_t input) const { return graph().value(inputs_[input]).type; }
+TensorType NodeView::type(size_t input) const { return graph().value(inputs_[input]).type; }
+Result<> NodeView::check_tensors(std::span<const ValueId> values) const {
+  for (const ValueId v : values)
+    if (const auto kind = importer_.other_kind(v); !kind.empty())
+      return error(fmt::format("a tensor is needed where {} is given", kind));
+  return {};
+}
+Result<> NodeView::spend(int64_t steps) const { return importer_.spend(steps, loc()); }
+Expr NodeView::fresh_symbol(const std::string& wish, int64_t most) const { return importer_.fresh_symbol(wish, most); }
+
+std::string NodeView::unread_attribute(std::string_view idle) const {
+  const auto is_idle = [&](const std::string& name) {
+    for (size_t at = 0; at < idle.size();) {
+      const size_t end = std::min(idle.find(' ', at), idle.size());
+      if (idle.substr(at, end - at) == name) return true;
+      at = end + 1;
+    }
+    return opset_ < 7 && name == "consumed_inputs";  // of optimisers before opset 6
+  };
+  for (const auto& a : proto_.attribute())
+    if (!read_.contains(a.name()) && !is_idle(a.name())) return a.name();
+  return {};
+}
 
 std::unexpected<Error> NodeView::error(std::string message, std::string hint) const {
   return fail(loc(), fmt::format("{}: {}", op(), message), std::move(hint));
 }
 
 const onnx::AttributeProto* NodeView::find(std::string_view name) const {
-  for (const auto& a : proto_.attribute())
-    if (a.name() == name) return &a;
+  for (const auto& a : proto_.attribute()) {
+    if (a.name() != name) continue;
+    read_.emplace(name);
+    return &a;
+  }
   return nullptr;
 }
 
@@ -115,6 +142,8 @@ Result<std::vector<Expr>> NodeView::known_ints(size_t input, std::string_view wh
 }
 
 Result<std::vector<Expr>> NodeView::known_ints_of(ValueId v, std::string_view what) const {
+  if (const auto kind = importer_.other_kind(v); !kind.empty())
+    return error(fmt::format("{} must be a tensor, but it is {}", what, kind));
   if (auto known = importer_.values().known(v)) return *known;
   auto fixed = importer_.fixed_value(v, loc());
   if (!fixed)
@@ -136,8 +165,10 @@ Result<std::vector<Expr>> NodeView::bounds(size_t input, std::string_view what, 
 
 // A value is the difference of two symbols, of which one is 0: sizes, which a run binds, are not negative.
 Result<std::vector<Expr>> NodeView::bounds_of(ValueId v, std::string_view what, Interval range) const {
+  if (const auto kind = importer_.other_kind(v); !kind.empty())
+    return error(fmt::format("{} must be a tensor, but it is {}", what, kind));
   auto elements = importer_.values().elements(v);
-  const TensorType& type = graph().value(v).type;
+  const TensorType type = graph().value(v).type;
   std::optional<int64_t> count = 1;
   for (const Expr& d : type.shape) count = count && d.constant() ? checked_mul(*count, *d.constant()) : std::nullopt;
   const bool counted = count && *count <= ValueInference::kMaxElements && type.dtype.is_int();
@@ -148,10 +179,7 @@ Result<std::vector<Expr>> NodeView::bounds_of(ValueId v, std::string_view what, 
   const auto symbol = [&](const std::string& part, int64_t most) {
     std::string name = "v";
     for (const char c : name_ + part) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-    std::string unique = name;
-    for (int i = 1; graph().symbols.contains(unique); ++i) unique = fmt::format("{}_{}", name, i);
-    graph().symbols[unique] = Range(0, std::max<int64_t>(most, 0));
-    return Expr::symbol(unique);
+    return importer_.fresh_symbol(name, std::max<int64_t>(most, 0));
   };
   for (size_t i = 0; i < elements.size(); ++i) {
     const auto known = elements[i];
@@ -172,10 +200,29 @@ bool NodeView::is_known(size_t input) const { return has(input) && importer_.val
 
 Result<Tensor> NodeView::constant(size_t input, std::string_view what) const {
   if (!has(input)) return error(fmt::format("input {} ({}) is missing", input, what));
+  if (const auto kind = importer_.other_kind(inputs_[input]); !kind.empty())
+    return error(fmt::format("input {} ({}) must be a tensor, but it is {}", input, what, kind));
   auto fixed = importer_.fixed_value(inputs_[input], loc());
   if (!fixed)
     return error(fmt::format("input {} ({}) must be a constant, but {}", input, what, fixed.error().message()));
   return fixed;
+}
+
+// As many dims as a value may have. What the work on a value costs grows faster than its rank.
+constexpr size_t kMaxRank = 64;
+
+static std::unexpected<Error> too_many_dims(const NodeView& n, size_t rank) {
+  return n.error(fmt::format("a tensor of rank {} is not supported, only up to {}", rank, kMaxRank));
+}
+
+// Shapes and axes are as long as a rank: refused before anything is made of them.
+static Result<> check_rank(const NodeView& n, const Attrs& attrs) {
+  for (const char* name : {"shape", "axes", "perm"}) {
+    const auto it = attrs.find(name);
+    const auto* list = it == attrs.end() ? nullptr : std::get_if<std::vector<Expr>>(&it->second);
+    if (list != nullptr && list->size() > kMaxRank) return too_many_dims(n, list->size());
+  }
+  return {};
 }
 
 // A real constant is one its operand may be: a scale of 0 is no run's fault. An index out of range is the run's to
@@ -196,6 +243,13 @@ static Result<> check_constants(const Graph& g, NodeId id, const Loc& where) {
 }
 
 Result<std::vector<ValueId>> NodeView::emit_all(std::string op, std::vector<ValueId> inputs, Attrs attrs) const {
+  for (const ValueId v : inputs) {
+    if (v == kNoValue) continue;
+    DLC_CHECK(check_tensors(std::array{v}));
+    if (const size_t rank = graph().value(v).type.shape.size(); rank > kMaxRank) return too_many_dims(*this, rank);
+  }
+  DLC_CHECK(check_rank(*this, attrs));
+  DLC_CHECK(importer_.check_nodes(loc()));
   auto id = graph().add_node(std::move(op), std::move(inputs), std::move(attrs), {name_});
   if (!id) {
     for (auto& d : id.error().diagnostics) {
@@ -214,14 +268,14 @@ Result<ValueId> NodeView::emit(std::string op, std::vector<ValueId> inputs, Attr
 }
 
 ValueId NodeView::add_constant(Tensor t) const {
-  return graph().add_constant(graph().unique_name(name_ + ".const"), std::move(t));
+  return graph().add_constant(importer_.unique_name(name_ + ".const"), std::move(t));
 }
 
 Result<ValueId> NodeView::reshaped(ValueId v, std::vector<int64_t> shape) const {
   const Value& value = graph().value(v);
   if (value.constant) {
     DLC_TRY(Tensor t, value.constant->reshaped(std::move(shape)));
-    return graph().add_constant(graph().unique_name(value.name + ".reshaped"), std::move(t));
+    return graph().add_constant(importer_.unique_name(value.name + ".reshaped"), std::move(t));
   }
   return emit("reshape", {v}, {{"shape", std::vector<Expr>(shape.begin(), shape.end())}});
 }

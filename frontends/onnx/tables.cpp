@@ -87,6 +87,34 @@ Result<Expr> known_scalar(const NodeView& n, size_t input, std::string_view what
   return known[0];
 }
 
+constexpr size_t kAtOnce = 64;
+
+Result<ValueId> concatenated(const NodeView& n, std::vector<ValueId> parts, int64_t axis) {
+  while (parts.size() > kAtOnce) {
+    std::vector<ValueId> wider;
+    for (size_t at = 0; at < parts.size(); at += kAtOnce) {
+      const auto from = parts.begin() + static_cast<std::ptrdiff_t>(at);
+      std::vector<ValueId> some(from, from + static_cast<std::ptrdiff_t>(std::min(kAtOnce, parts.size() - at)));
+      DLC_TRY(const ValueId y, n.emit("concat", std::move(some), {{"axis", Expr(axis)}}));
+      wider.push_back(y);
+    }
+    parts = std::move(wider);
+  }
+  return n.emit("concat", std::move(parts), {{"axis", Expr(axis)}});
+}
+
+Result<ValueId> folded(const NodeView& n, const char* record, std::span<const ValueId> values) {
+  const size_t first = std::min(kAtOnce, values.size());
+  DLC_TRY(ValueId y, n.emit(record, {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(first)}));
+  for (size_t at = first; at < values.size(); at += kAtOnce - 1) {
+    const auto some = values.subspan(at, std::min(kAtOnce - 1, values.size() - at));
+    std::vector<ValueId> in{y};
+    in.insert(in.end(), some.begin(), some.end());
+    DLC_TRY(y, n.emit(record, std::move(in)));
+  }
+  return y;
+}
+
 std::vector<Expr> to_exprs(std::span<const int64_t> values) { return {values.begin(), values.end()}; }
 
 namespace {

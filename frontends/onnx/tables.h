@@ -33,6 +33,11 @@ Result<ValueId> scalar_input(const NodeView& n, size_t input);
 // The known integer of a tensor of one element, of any type.
 Result<Expr> known_scalar(const NodeView& n, size_t input, std::string_view what);
 
+// The values side by side along an axis, and the fold of a record over them (max_n, sum_n): any number of them, a
+// record takes a few dozen at a time.
+Result<ValueId> concatenated(const NodeView& n, std::vector<ValueId> parts, int64_t axis);
+Result<ValueId> folded(const NodeView& n, const char* record, std::span<const ValueId> values);
+
 // Attribute values from plain integers.
 std::vector<Expr> to_exprs(std::span<const int64_t> values);
 

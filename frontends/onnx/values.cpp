@@ -6,6 +6,7 @@
 #include <set>
 
 #include "dlc/io/file.h"
+#include "frontends/onnx/names.h"
 #include "frontends/onnx/tensor_proto.h"
 #include "onnx_data.pb.h"
 
@@ -48,7 +49,8 @@ Result<OnnxValue> sequence_value(const onnx_data::Sequence& proto, const Loc& wh
 }  // namespace
 
 Result<OnnxSignature> read_onnx_signature(const std::string& path) {
-  DLC_TRY(const auto model, parsed<onnx::ModelProto>(path, "model"));
+  DLC_TRY(auto model, parsed<onnx::ModelProto>(path, "model"));
+  onnx_frontend::clean_names(model);
   std::set<std::string> given;
   for (const auto& t : model.graph().initializer()) given.insert(t.name());
   OnnxSignature s;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <onnx/onnx.pb.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -26,12 +27,13 @@ inline std::string read_file(const std::filesystem::path& path) {
   return std::move(s).str();
 }
 
-// A folder of its own for each test, emptied first.
+// A new folder for each test: other runs of these tests have theirs.
 class Folder {
  public:
-  explicit Folder(const std::string& name) : path_(std::filesystem::temp_directory_path() / ("dlc_error_" + name)) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
+  explicit Folder(const std::string& name) {
+    std::string path = std::filesystem::temp_directory_path() / ("dlc_error_" + name + "_XXXXXX");
+    REQUIRE(mkdtemp(path.data()) != nullptr);
+    path_ = path;
   }
   ~Folder() {
     std::error_code ec;
@@ -59,7 +61,8 @@ class Folder {
 
 // `before` goes before the program: "ulimit -f 1;".
 inline Outcome dlc(const Folder& f, const std::string& arguments, const std::string& before = "") {
-  const std::string out = std::filesystem::temp_directory_path() / ("dlc_error_out_" + std::to_string(getpid()));
+  const Folder outside("out");
+  const std::string out = outside / "out";
   const std::string command = "export HOME=/nonexistent; (" + before + " " DLC_BINARY_DIR "/bin/dlc " + arguments +
                               ") >" + out + " 2>" + out + ".err";
   const int status = std::system(("cd '" + (f / ".") + "' && " + command).c_str());
@@ -67,8 +70,6 @@ inline Outcome dlc(const Folder& f, const std::string& arguments, const std::str
   o.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   o.out = read_file(out);
   o.err = read_file(out + ".err");
-  std::filesystem::remove(out);
-  std::filesystem::remove(out + ".err");
   return o;
 }
 
