@@ -5,8 +5,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
-#include <span>
 #include <vector>
 
 #include "dlc/graph/graph.h"
@@ -22,14 +20,8 @@ class Digraph {
   void add_edge(size_t from, size_t to);
   size_t size() const;
 
-  // Every vertex after its predecessors; nullopt when there is a cycle.
-  std::optional<std::vector<size_t>> topological_order() const;
-  // Sets of more than one vertex, each reachable from every other: why there is no topological order.
+  // Sets of more than one vertex, each with a way to every other: why there is no topological order.
   std::vector<std::vector<size_t>> cycles() const;
-  // reachable()[v]: v is in `from` or can be reached from it.
-  std::vector<bool> reachable(std::span<const size_t> from) const;
-  // No path leaves the set and comes back: it can be contracted to one vertex without making a cycle.
-  bool is_convex(std::span<const size_t> set) const;
 
  private:
   struct Impl;

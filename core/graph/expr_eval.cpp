@@ -1,11 +1,13 @@
 // A kernel evaluated with Exprs for numbers.
 //
-// A value is known (an Expr), unknown (depends on data or on floats) or undefined (see kernel.h). A truth value is an
-// Expr that is 0 or 1, so that a comparison of symbols needs no case of its own: a < b is select(b - a - 1 >= 0, 1, 0),
-// and `if c then x else y` is select(c - 1 >= 0, x, y).
+// A value is known (an Expr), unknown (depends on data or on floats) or undefined (see kernel.h). What the operators
+// mean is not said here: the constructors of values apply them, which fold literals and index values, and the result is
+// read off. A truth value is an Expr that is 0 or 1. A u64 is known while it is below 2^63, where Expr counts as it
+// does; what reaches beyond is left to the interpreter.
 #include <algorithm>
 
 #include "core/graph/value_inference.h"
+#include "core/kernel/typing.h"
 
 namespace dlc {
 
@@ -24,7 +26,6 @@ struct Known {
 
 Known unknown() { return {}; }
 Known undefined() { return {Known::State::undefined, {}}; }
-Known of(const Expr& e) { return e.valid() ? Known{Known::State::known, e} : unknown(); }
 
 using Env = std::map<std::string, Expr, std::less<>>;
 
@@ -52,10 +53,13 @@ class Evaluator {
   Known eval_binary(const ValNode& n, Env& env);
   Known eval_call(const ValNode& n, Env& env);
   Known eval_reduce(const ValNode& n, Env& env);
-  Known eval_cast(const ValNode& n, Env& env);
 
-  Known simple(const Expr& e) const { return of(simplify(e, ranges_)); }
-  Expr at_least(const Expr& a, const Expr& b) const { return simplify(select_nonneg(a - b, 1, 0), ranges_); }
+  // e as a value of a type, if all it may be is one.
+  Known known(const Expr& e, DType type) const;
+  // A known value as the constructors of values take it, and what they made of it. Symbols are s64 between the two.
+  static Val operand(const Known& k, DType type);
+  Known result(const Val& v, DType type) const;
+  Known converted(const Known& a, DType from, DType to, bool saturate) const;
   void forget_everything();
 
   const Kernel& k_;
@@ -83,7 +87,7 @@ Evaluator::Evaluator(const Kernel& k, const std::map<int, std::vector<std::optio
     if (!m.usable) continue;
     auto given = inputs.find(static_cast<int>(i));
     if (given != inputs.end() && given->second.size() == static_cast<size_t>(elements)) {
-      for (const auto& e : given->second) m.elements.push_back(e ? of(*e) : unknown());
+      for (const auto& e : given->second) m.elements.push_back(e ? known(*e, t.dtype) : unknown());
     } else {
       const bool written_here = t.role == Role::output || t.role == Role::temp;
       m.elements.assign(static_cast<size_t>(elements), written_here ? undefined() : unknown());
@@ -133,9 +137,8 @@ void Evaluator::assign(const Stmt& s, Env& env) {
       scattered = true;
       return;
     }
-    Known value = eval(s.value, env);
-    const DType type = k_.tensors[static_cast<size_t>(s.tensor)].dtype;
-    if (auto c = value.constant()) value.value = Expr(wrap_to(type, *c));
+    const DType stored = k_.tensors[static_cast<size_t>(s.tensor)].dtype;
+    const Known value = converted(eval(s.value, env), s.value->type, stored, false);
     writes.emplace_back(*at, value.undefined() ? unknown() : value);
   });
   if (!complete || scattered) return forget();
@@ -183,25 +186,51 @@ std::optional<size_t> Evaluator::position(const Memory& m, std::span<const Known
   return at;
 }
 
+Known Evaluator::known(const Expr& e, DType type) const {
+  if (!e.valid()) return unknown();
+  if (type != kS64) {
+    const Interval range = bounds(e, ranges_);
+    if (range.lo < type.min_value() || range.hi > type.max_value()) return unknown();
+  }
+  return {Known::State::known, e};
+}
+
+Val Evaluator::operand(const Known& k, DType type) {
+  const auto c = k.constant();
+  if (!type.is_bool()) return c ? val::integer(*c, type) : val::index(k.value);
+  return c ? val::boolean(*c != 0) : val::binary(BinaryOp::ge, val::index(k.value), val::integer(1));
+}
+
+Known Evaluator::result(const Val& v, DType type) const {
+  if (v->kind == ValKind::undef) return undefined();
+  if (typing::is_int_literal(v)) return known(v->integer, type);
+  // A truth value of symbols is what it chooses of 1 and 0.
+  const auto e = val::as_expr(v->type.is_bool() ? val::select(v, val::integer(1), val::integer(0)) : v);
+  return e ? known(simplify(*e, ranges_), type) : unknown();
+}
+
+Known Evaluator::converted(const Known& a, DType from, DType to, bool saturate) const {
+  if (a.undefined()) return a;
+  if (!a.known() || to.is_float() || from.is_float()) return unknown();
+  if (a.constant() || to.is_bool()) return result(val::cast(to, operand(a, from), saturate), to);
+  return known(a.value, to);
+}
+
 Known Evaluator::eval(const Val& v, Env& env) {
   if (++steps_ > kMaxSteps) return unknown();
   const ValNode& n = *v;
   switch (n.kind) {
     case ValKind::integer:
-      return of(Expr(n.integer));
+      return known(n.integer, n.type);
     case ValKind::index:
-      return simple(substitute(n.index, env));
+      return known(simplify(substitute(n.index, env), ranges_), n.type);
     case ValKind::undef:
       return undefined();
     case ValKind::read:
       return eval_read(n, env);
     case ValKind::unary: {
-      Known a = eval(n.args[0], env);
-      if (!a.known()) return a;
-      if (n.unary_op() == UnaryOp::neg) return of(-a.value);
-      if (n.unary_op() == UnaryOp::logical_not) return simple(Expr(1) - a.value);
-      if (auto c = a.constant()) return of(Expr(~*c));
-      return unknown();
+      const Known a = eval(n.args[0], env);
+      return a.known() ? result(val::unary(n.unary_op(), operand(a, n.args[0]->type)), n.type) : a;
     }
     case ValKind::binary:
       return eval_binary(n, env);
@@ -212,7 +241,7 @@ Known Evaluator::eval(const Val& v, Env& env) {
       const Known a = eval(n.args[1], env), b = eval(n.args[2], env);
       if (!a.known() || !b.known()) return unknown();
       if (a.value == b.value) return a;
-      return c.known() ? simple(select_nonneg(c.value - 1, a.value, b.value)) : unknown();
+      return c.known() ? known(simplify(select_nonneg(c.value - 1, a.value, b.value), ranges_), n.type) : unknown();
     }
     case ValKind::orelse: {
       const Known a = eval(n.args[0], env);
@@ -221,7 +250,7 @@ Known Evaluator::eval(const Val& v, Env& env) {
     case ValKind::call:
       return eval_call(n, env);
     case ValKind::cast:
-      return eval_cast(n, env);
+      return converted(eval(n.args[0], env), n.args[0]->type, n.to, n.saturate);
     case ValKind::reduce:
       return eval_reduce(n, env);
     case ValKind::real:
@@ -248,138 +277,65 @@ Known Evaluator::eval_binary(const ValNode& n, Env& env) {
   const Known a = eval(n.args[0], env);
   const BinaryOp op = n.binary_op();
   if (a.undefined()) return a;
-  if (op == BinaryOp::logical_and && a.constant() == 0) return of(0);
-  if (op == BinaryOp::logical_or && a.constant() == 1) return of(1);
+  if (op == BinaryOp::logical_and && a.constant() == 0) return a;
+  if (op == BinaryOp::logical_or && a.constant() == 1) return a;
   const Known b = eval(n.args[1], env);
   if (b.undefined()) return b;
   if (!a.known() || !b.known()) return unknown();
-  const Expr &x = a.value, &y = b.value;
-  switch (op) {
-    case BinaryOp::add:
-      return simple(x + y);
-    case BinaryOp::sub:
-      return simple(x - y);
-    case BinaryOp::mul:
-      return simple(x * y);
-    case BinaryOp::floor_div:
-      return y.is(0) ? undefined() : simple(floor_div(x, y));
-    case BinaryOp::mod:
-      return y.is(0) ? undefined() : simple(mod(x, y));
-    case BinaryOp::eq:
-      return simple(at_least(x, y) * at_least(y, x));
-    case BinaryOp::ne:
-      return simple(Expr(1) - at_least(x, y) * at_least(y, x));
-    case BinaryOp::lt:
-      return simple(at_least(y, x + 1));
-    case BinaryOp::le:
-      return simple(at_least(y, x));
-    case BinaryOp::gt:
-      return simple(at_least(x, y + 1));
-    case BinaryOp::ge:
-      return simple(at_least(x, y));
-    case BinaryOp::logical_and:
-      return simple(x * y);
-    case BinaryOp::logical_or:
-      return simple(max(x, y));
-    default:
-      break;
-  }
-  const auto c = x.constant(), d = y.constant();
-  if (!c || !d) return unknown();
-  switch (op) {
-    case BinaryOp::bit_and:
-      return of(Expr(*c & *d));
-    case BinaryOp::bit_or:
-      return of(Expr(*c | *d));
-    case BinaryOp::bit_xor:
-      return of(Expr(*c ^ *d));
-    default:
-      return unknown();
-  }
+  return result(val::binary(op, operand(a, n.args[0]->type), operand(b, n.args[1]->type)), n.type);
 }
 
 Known Evaluator::eval_call(const ValNode& n, Env& env) {
-  std::vector<Expr> args;
-  bool all_known = true;
+  std::vector<Known> known_args;
+  std::vector<Val> args;
   for (const Val& a : n.args) {
-    const Known k = eval(a, env);
-    if (k.undefined()) return k;
-    all_known &= k.known();
-    args.push_back(k.value);
+    known_args.push_back(eval(a, env));
+    if (known_args.back().undefined()) return undefined();
+    if (known_args.back().known()) args.push_back(operand(known_args.back(), a->type));
   }
-  if (!all_known) return unknown();
-  switch (n.fn()) {
-    case Fn::min:
-    case Fn::max: {
-      Expr e = args[0];
-      for (size_t i = 1; i < args.size(); ++i) e = n.fn() == Fn::min ? min(e, args[i]) : max(e, args[i]);
-      return simple(e);
-    }
-    case Fn::abs:
-      return simple(select_nonneg(args[0], args[0], -args[0]));
-    case Fn::sign:
-      return simple(at_least(args[0], 1) - at_least(-1, args[0]));
-    case Fn::tdiv:  // toward zero is toward minus infinity where both are not negative
-      if (args[1].is(0)) return undefined();
-      if (provably_le(0, args[0], ranges_) && provably_le(1, args[1], ranges_))
-        return simple(floor_div(args[0], args[1]));
-      if (auto a = args[0].constant(), b = args[1].constant(); a && b && *b != -1) return of(Expr(*a / *b));
-      return unknown();
-    default:
-      return unknown();
-  }
+  if (args.size() != n.args.size()) return unknown();
+  const Val v = val::call(n.fn(), args);
+  if (v->kind != ValKind::call) return result(v, n.type);
+  // Functions of symbols that are index values too, some by what is known of the symbols.
+  const auto chosen = [&](const Expr& e) { return known(simplify(e, ranges_), n.type); };
+  const Expr& x = known_args[0].value;
+  if (n.fn() == Fn::abs) return chosen(select_nonneg(x, x, -x));
+  if (n.fn() == Fn::sign) return chosen(select_nonneg(x - 1, 1, 0) - select_nonneg(-x - 1, 1, 0));
+  if (n.fn() != Fn::tdiv) return unknown();
+  // Toward zero is toward minus infinity where both are not negative.
+  const Expr& y = known_args[1].value;
+  return provably_le(0, x, ranges_) && provably_le(1, y, ranges_) ? chosen(floor_div(x, y)) : unknown();
 }
 
-Known Evaluator::eval_cast(const ValNode& n, Env& env) {
-  const Known a = eval(n.args[0], env);
-  if (!a.known() || n.to.is_float() || n.args[0]->type.is_float()) return a.undefined() ? a : unknown();
-  if (n.to.is_bool()) return simple(Expr(1) - at_least(a.value, 0) * at_least(0, a.value));
-  if (auto c = a.constant())
-    return of(Expr(n.saturate ? std::clamp(*c, n.to.min_value(), n.to.max_value()) : wrap_to(n.to, *c)));
-  const Interval range = bounds(a.value, ranges_);
-  const bool fits = n.to.bits == 64 || (range.lo >= n.to.min_value() && range.hi <= n.to.max_value());
-  return fits ? a : unknown();
+// What a reduction does to two of its values.
+Val joined(ReduceOp op, const Val& a, const Val& b) {
+  switch (op) {
+    case ReduceOp::sum:
+      return val::binary(BinaryOp::add, a, b);
+    case ReduceOp::prod:
+      return val::binary(BinaryOp::mul, a, b);
+    case ReduceOp::all:
+      return val::binary(BinaryOp::logical_and, a, b);
+    case ReduceOp::any:
+      return val::binary(BinaryOp::logical_or, a, b);
+    default:
+      return val::call(op == ReduceOp::max ? Fn::max : Fn::min, {a, b});
+  }
 }
 
 Known Evaluator::eval_reduce(const ValNode& n, Env& env) {
-  std::optional<Expr> total;
-  Known::State state = Known::State::known;
   const ReduceOp op = n.reduce_op();
+  if (n.type.is_float() || op == ReduceOp::argmax || op == ReduceOp::argmin) return unknown();
+  std::optional<Known> total;
   const bool complete = each_point(n.loops, env, false, [&] {
-    if (state != Known::State::known) return;
+    if (total && !total->known()) return;
     const Known x = eval(n.args[0], env);
-    state = x.state;
-    if (!x.known()) return;
-    if (!total) {
-      total = x.value;
-      return;
-    }
-    switch (op) {
-      case ReduceOp::sum:
-        total = *total + x.value;
-        break;
-      case ReduceOp::prod:
-      case ReduceOp::all:
-        total = *total * x.value;
-        break;
-      case ReduceOp::max:
-      case ReduceOp::any:
-        total = max(*total, x.value);
-        break;
-      case ReduceOp::min:
-        total = min(*total, x.value);
-        break;
-      case ReduceOp::argmax:
-      case ReduceOp::argmin:
-        state = Known::State::unknown;
-    }
+    total = total && x.known() ? result(joined(op, operand(*total, n.type), operand(x, n.type)), n.type) : x;
   });
-  if (!complete || n.type.is_float()) return unknown();
-  if (state != Known::State::known) return {state, {}};
-  if (op == ReduceOp::argmax || op == ReduceOp::argmin) return unknown();
-  if (total) return simple(*total);
-  if (op == ReduceOp::sum || op == ReduceOp::any) return of(0);
-  if (op == ReduceOp::prod || op == ReduceOp::all) return of(1);
+  if (!complete) return unknown();
+  if (total) return *total;
+  if (op == ReduceOp::sum || op == ReduceOp::any) return known(0, n.type);
+  if (op == ReduceOp::prod || op == ReduceOp::all) return known(1, n.type);
   return unknown();
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/graph/names.h"
 #include "core/graph/scanner.h"
 #include "core/graph/text.h"
 #include "dlc/graph/read.h"
@@ -180,11 +181,7 @@ Result<> Parser::node() {
       return fail(where, "%" + names[i] + " is declared " + to_string(types[i]) + ", but " + op + " gives " +
                              to_string(inferred));
   }
-  for (size_t i = 0; i < names.size(); ++i) {
-    // A result still to be named may hold the name: results are called by their ids until then.
-    if (const ValueId holder = g_.find(names[i]); holder != kNoValue) g_.rename(holder, names[i] + "_");
-    g_.rename(outputs[i], names[i]);
-  }
+  detail::rename_results(g_, *id, names);
   return {};
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/graph/names.h"
+
 namespace dlc {
 
 namespace {
@@ -142,11 +144,8 @@ class Cutter {
         inputs.push_back(to.at(v));
       }
       DLC_TRY(const NodeId made, g.add_node(old.op, std::move(inputs), old.attrs, old.locations));
-      for (size_t i = 0; i < old.outputs.size(); ++i) {
-        const ValueId v = g.node(made).outputs[i];
-        g.rename(v, g_.value(old.outputs[i]).name);
-        to[old.outputs[i]] = v;
-      }
+      detail::rename_results(g, made, detail::result_names(g_, n));
+      for (size_t i = 0; i < old.outputs.size(); ++i) to[old.outputs[i]] = g.node(made).outputs[i];
     }
     outputs(segment, nodes, wanted, to, constant);
     return segment;
@@ -157,7 +156,7 @@ class Cutter {
   void outputs(Segment& segment, const std::vector<NodeId>& nodes, const std::set<ValueId>& wanted,
                std::map<ValueId, ValueId>& to, const Constant& constant) const {
     Graph& g = segment.graph;
-    const auto add = [&](ValueId v, const std::string& name) {
+    const auto add = [&](ValueId v, const std::string& name) {  // one name is one value
       if (std::ranges::count(g.output_names, name) > 0) return;
       g.outputs.push_back(to.at(v));
       g.output_names.push_back(name);
@@ -227,7 +226,8 @@ Result<std::vector<Segment>> cut_at_externs(const Graph& g) {
     whole[0].graph = g;
     return whole;
   }
-  return Cutter(g).run();
+  const Graph apart = detail::with_names_apart(g);
+  return Cutter(apart).run();
 }
 
 }  // namespace dlc

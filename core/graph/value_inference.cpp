@@ -32,7 +32,11 @@ const std::vector<std::optional<Expr>>& ValueInference::elements(ValueId v) {
     }
     auto& unknown = found_.try_emplace(top).first->second;
     if (value.constant) {
-      for (int64_t i = 0; i < value.constant->elements(); ++i) unknown.push_back(Expr(value.constant->get_int(i)));
+      const bool is_u64 = value.type.dtype == kU64;  // its bits as an s64: from 2^63 on no number that an Expr has
+      for (int64_t i = 0; i < value.constant->elements(); ++i) {
+        const int64_t x = value.constant->get_int(i);
+        unknown.push_back(is_u64 && x < 0 ? std::nullopt : std::optional(Expr(x)));
+      }
     }
     if (value.constant || value.producer == kNoNode) {
       stack.pop_back();

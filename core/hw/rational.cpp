@@ -104,14 +104,16 @@ class Formula {
   Result<Rational> power() {
     DLC_TRY(const Rational a, primary());
     if (!accept("**")) return a;
+    if (++depth_ > kDeepest) return error();
     DLC_TRY(const Rational n, power());
+    --depth_;
     if (n.den != 1 || n.num < 0 || n.num > 120) return error();
     std::optional<Rational> r = Rational{1, 1};
     for (int k = 0; k < static_cast<int>(n.num) && r; ++k) r = *r * a;
     return checked(r);
   }
   Result<Rational> primary() {
-    if (++depth_ > 64) return error();
+    if (++depth_ > kDeepest) return error();
     Result<Rational> r = operand();
     --depth_;
     return r;
@@ -146,6 +148,7 @@ class Formula {
     return Rational{v, 1};
   }
 
+  static constexpr int kDeepest = 64;
   std::string_view text_;
   int64_t i_;
   const Loc& where_;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io/write_parts.h"
+#include "dlc/io/json.h"
 
 namespace dlc {
 
@@ -102,8 +103,9 @@ Result<Artifact> Artifact::open(const std::string& path) {
   const auto table_bytes = a.file_.text().substr(kHeader, length);
   if (XXH3_64bits(table_bytes.data(), table_bytes.size()) != read_u64(bytes, 16))
     return fail(where, "the artifact's table is damaged (checksum)", "compile the model again");
-  const auto table = ordered_json::parse(table_bytes, nullptr, false);
   const auto bad = [&] { return fail(where, "the artifact's table is not understood", "compile the model again"); };
+  if (!is_shallow_json(table_bytes)) return bad();
+  const auto table = ordered_json::parse(table_bytes, nullptr, false);
   if (table.is_discarded() || !table.contains("meta") || !table.contains("sections") || !table["sections"].is_array())
     return bad();
   a.meta_ = table["meta"].dump();

@@ -185,9 +185,13 @@ Val call_literals(Fn fn, const std::vector<Val>& args) {
 Val cast_literal(DType to, const Val& a, bool saturate) {
   if (!is_literal(a)) return nullptr;
   if (to.is_bool()) return val::boolean(as_double(a) != 0);
-  if (to.is_float()) {  // f32 literals are rounded where they are used
+  if (to.is_float()) {
     const double v = as_double(a);
-    return val::real(to.bits == 16 ? meaning::round_to_16(to, static_cast<float>(v)) : v, compute_type(to));
+    const auto rounded = [&]() -> double {
+      if (to.bits == 64) return v;
+      return to.bits == 16 ? meaning::round_to_16(to, static_cast<float>(v)) : static_cast<float>(v);
+    };
+    return val::real(rounded(), compute_type(to));
   }
   const int64_t v = a->type.is_float() ? meaning::cast_to<int64_t>(to, saturate, a->real)
                     : a->type == kU64  ? meaning::cast_to<int64_t>(to, saturate, static_cast<uint64_t>(a->integer))
@@ -290,12 +294,14 @@ std::optional<Expr> select_index(const Val& condition, const Expr& a, const Expr
   return e.valid() ? std::optional(e) : std::nullopt;
 }
 
-// The sign of a zero is not part of a value's meaning, so x + 0 is x for floats too.
+// A sum with 0.0 is not its other side when that is -0.0; one with -0.0 is.
 Val identities(BinaryOp op, const Val& a, const Val& b) {
+  const auto neutral = [](const Val& v) { return is_zero(v) && (v->type.is_int() || std::signbit(v->real)); };
   switch (op) {
     case BinaryOp::add:
-      return is_zero(b) ? a : is_zero(a) ? b : nullptr;
+      return neutral(b) ? a : neutral(a) ? b : nullptr;
     case BinaryOp::sub:
+      return is_zero(b) && !(b->type.is_float() && std::signbit(b->real)) ? a : nullptr;
     case BinaryOp::shl:
     case BinaryOp::shr:
     case BinaryOp::bit_or:

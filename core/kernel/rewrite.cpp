@@ -1,4 +1,6 @@
 // Walking, rebuilding and substituting values and kernels.
+#include <set>
+
 #include "dlc/kernel/kernel.h"
 #include "rebuild.h"
 
@@ -64,21 +66,67 @@ namespace {
 
 using Values = std::map<std::string, Expr, std::less<>>;
 
+void add_names(const Expr& e, std::set<std::string>& names) {
+  const auto symbols = e.symbols();
+  names.insert(symbols.begin(), symbols.end());
+}
+
+void add_names(const std::vector<Loop>& loops, std::set<std::string>& names) {
+  for (const Loop& l : loops) {
+    names.insert(l.var);
+    add_names(l.extent, names);
+  }
+}
+
+void add_names(const Val& v, std::set<std::string>& names) {
+  walk(v, [&](const ValNode& n) {
+    if (n.kind == ValKind::index) add_names(n.index, names);
+    add_names(n.loops, names);
+  });
+}
+
+void add_names(const std::vector<Stmt>& body, std::set<std::string>& names) {
+  walk(body, [&](const Stmt& s) {
+    add_names(s.loops, names);
+    for (const Val& i : s.indices) add_names(i, names);
+    if (s.value) add_names(s.value, names);
+  });
+}
+
+// New names for loops: none that is in the text or in the replacements, and each once.
+class Fresh {
+ public:
+  explicit Fresh(std::function<void(std::set<std::string>&)> text) : text_(std::move(text)) {}
+
+  std::string like(const std::string& var, const Values& values) {
+    if (!read_) text_(taken_);
+    read_ = true;
+    for (const auto& [key, e] : values) add_names(e, taken_);
+    std::string name = var;
+    do name += "_";
+    while (!taken_.insert(name).second);
+    return name;
+  }
+
+ private:
+  std::function<void(std::set<std::string>&)> text_;  // read when a name is needed, which is seldom
+  std::set<std::string> taken_;
+  bool read_ = false;
+};
+
 // A loop hides an outer symbol of its name, and takes a new name when a replacement would be captured by it.
 class Scope {
  public:
-  explicit Scope(const Values& values) : values_(values) {}
+  Scope(const Values& values, Fresh& fresh) : values_(values), fresh_(fresh) {}
 
   // The scope inside `loops`, which come back with extents substituted and captured names changed.
   static Scope enter(const Scope& outer, std::vector<Loop>& loops) {
-    Scope inner(outer.values_);
+    Scope inner(outer.values_, outer.fresh_);
     for (Loop& l : loops) l.extent = substitute(l.extent, outer.values_);
     for (const Loop& l : loops) inner.values_.erase(l.var);
     for (Loop& l : loops) {
       if (!inner.captures(l.var)) continue;
-      std::string fresh = l.var;
-      do fresh += "_";
-      while (inner.captures(fresh) || inner.values_.contains(fresh));
+      const std::string fresh = inner.fresh_.like(l.var, inner.values_);
       inner.values_.insert_or_assign(l.var, Expr::symbol(fresh));
       l.var = fresh;
     }
@@ -116,11 +164,28 @@ class Scope {
   }
 
   Values values_;
+  Fresh& fresh_;
 };
 
 }  // namespace
 
-Val substitute(const Val& v, const Values& values) { return Scope(values).apply(v); }
+std::set<std::string> names_in(const Kernel& k) {
+  std::set<std::string> names;
+  for (const KernelTensor& t : k.tensors) {
+    for (const Expr& d : t.shape) add_names(d, names);
+    if (!t.view) continue;
+    add_names(t.view->byte_offset, names);
+    for (const Expr& s : t.view->byte_strides) add_names(s, names);
+  }
+  for (const Expr& a : k.assumptions) add_names(a, names);
+  add_names(k.body, names);
+  return names;
+}
+
+Val substitute(const Val& v, const Values& values) {
+  Fresh fresh([&](std::set<std::string>& names) { add_names(v, names); });
+  return Scope(values, fresh).apply(v);
+}
 
 Kernel substitute(const Kernel& k, const Values& values) {
   Kernel r = k;
@@ -131,7 +196,8 @@ Kernel substitute(const Kernel& k, const Values& values) {
     for (Expr& s : t.view->byte_strides) s = substitute(s, values);
   }
   for (Expr& a : r.assumptions) a = substitute(a, values);
-  Scope(values).apply(r.body);
+  Fresh fresh([&](std::set<std::string>& names) { names.merge(names_in(k)); });
+  Scope(values, fresh).apply(r.body);
   return r;
 }
 

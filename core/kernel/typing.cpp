@@ -2,23 +2,21 @@
 //
 //  1. A value is bool, s64, u64, f32 or f64. A read has the compute type of its tensor's dtype.
 //  2. Integer literals, real literals and index values (loop variables, dims) are weak: they take the other side's
-//  type.
+//     type.
 //  3. Arithmetic turns bool into s64. Integer with integer is s64, or u64 when a side that is no literal is u64 (or
-//  both
-//     are). Integer with float is that float; f32 with f64 is f64.
+//     both are). Integer with float is that float; f32 with f64 is f64.
 //  4. `/` is real division: two integers become f32, an integer beside f64 becomes f64 at once. Functions such as exp
-//  and pow do the same. floor, ceil, round
-//     and trunc leave integers as they are; abs, sign, min, max, fmod keep them integers; tdiv, shifts and & | ^ ~ take
-//     integers only.
+//     and pow do the same. floor, ceil, round and trunc leave integers as they are; abs, sign, min, max, fmod keep them
+//     integers; tdiv, shifts and & | ^ ~ take integers only.
 //  5. Comparisons bring both sides to one numeric type and give bool. `and`, `or`, `not` and conditions take bool; an
 //     integer is converted by != 0, a float is an error.
 //  6. `if`, `?:`, min and max bring their sides to one type. An infinite literal beside an integer that is not weak is
-//     that type's lowest or highest value.
+//     that type's lowest or highest value. An integer literal behind a `?:` whose left side is nowhere stays as it is.
 //  7. sum, prod, max, min convert their body to the accumulator's compute type; any and all are bool; argmax and argmin
 //     give the position as s64.
 //  8. Integer + - * // % min max, and `if` over comparisons, of literals and index values alone is one index value. It
 //     is exact: its author promises that it neither overflows 64 bits nor divides by 0 where it is used.
-//  9. Arithmetic on literals is done in double and rounded to the literal's type where it is used.
+//  9. Arithmetic on literals is done in double and rounded to the literal's type where it is used; a cast rounds.
 #include "typing.h"
 
 #include <algorithm>

@@ -110,6 +110,8 @@ Val unary(UnaryOp op, Val a) {
 
 Val binary(BinaryOp op, Val a, Val b) {
   const bool logical = typing::is_logical(op);
+  // The integer 0 has no sign: beside a float it is nothing added, unlike 0.0.
+  const bool nothing_left = is_int_literal(a) && a->integer == 0, nothing_right = is_int_literal(b) && b->integer == 0;
   if (logical) {
     a = typing::as_bool(a);
     b = typing::as_bool(b);
@@ -124,6 +126,7 @@ Val binary(BinaryOp op, Val a, Val b) {
   }
   const DType type = logical || typing::is_comparison(op) ? kBool : a->type;
   if (is_undef(a) || (is_undef(b) && !logical)) return undef(type);
+  if (op == BinaryOp::add && (nothing_left || nothing_right)) return nothing_right ? a : b;
   if (Val v = fold::binary_literals(op, a, b)) return v;
   if (Val v = fold::identities(op, a, b)) return v;
   if (a->type == kS64 && b->type == kS64) {
@@ -147,6 +150,7 @@ Val select(Val condition, Val then, Val otherwise) {
 }
 
 Val orelse(Val a, Val b) {
+  if (is_undef(a) && is_int_literal(b)) return b;  // weak: it takes the type of what it meets
   typing::unify(a, b);
   if (is_undef(a)) return b;
   if (is_undef(b) || !may_be_undefined(a)) return a;
@@ -201,8 +205,8 @@ Val call(Fn fn, std::vector<Val> args) {
 Val cast(DType to, Val a, bool saturate) {
   const DType type = compute_type(to);
   if (is_undef(a)) return undef(to);
-  if (to == type && a->type == type) return a;
   if (Val v = fold::cast_literal(to, a, saturate)) return v;
+  if (to == type && a->type == type) return a;
   auto n = make(ValKind::cast, type, {a});
   n->to = to;
   n->saturate = saturate && to.is_int();

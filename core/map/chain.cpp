@@ -370,7 +370,7 @@ class ChainMaker {
         if (s.why.empty()) s.why = why;
         continue;
       }
-      const int64_t cost = times * cycles_of(*machine_.hw, solved->instruction);
+      const int64_t cost = times * instruction_cycles(*machine_.hw, solved->instruction).value_or(1);
       if (!s.best || cost < s.cost) {
         s.best = plan.assign;
         s.cost = cost;

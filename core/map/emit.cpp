@@ -21,13 +21,6 @@ int64_t constant_part(const Expr& e) {
   return 0;
 }
 
-int64_t cycles_of(const HwDescription& hw, const Instruction& i) {
-  const HwInsn& insn = hw.isa.insns[static_cast<size_t>(i.insn)];
-  std::map<std::string, int64_t, std::less<>> fields;
-  for (size_t f = 0; f < insn.fields.size(); ++f) fields.emplace(insn.fields[f].name, i.fields[f]);
-  return insn.cycles ? evaluate(*insn.cycles, fields).value_or(1) : 1;
-}
-
 std::vector<Box> boxes(const Target& t, const std::vector<int64_t>& tile, const std::vector<size_t>& which,
                        const Box& box) {
   std::vector<Box> out{box};

@@ -34,7 +34,6 @@ std::vector<Box> boxes(const Target& t, const std::vector<int64_t>& tile, const 
                        const Box& box);
 bool is_assigned(const Plan& plan, size_t loop);
 int64_t constant_part(const Expr& e);
-int64_t cycles_of(const HwDescription& hw, const Instruction& i);
 
 class Emitter {
  public:

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "core/graph/names.h"
 #include "core/map/place.h"
 
 namespace dlc {
@@ -23,6 +24,7 @@ class Cutter {
 
   Result<std::vector<Partition>> run() {
     DLC_CHECK(cut());
+    passed_on();
     return std::move(out_);
   }
 
@@ -60,30 +62,44 @@ class Cutter {
     return {};
   }
 
-  Result<> close(const std::vector<NodeId>& nodes, bool on_device) {
-    Partition part{on_device ? device_ : "host", {}};
-    Graph& g = part.graph;
-    g.name = g_.name;
-    g.symbols = g_.symbols;
-    g.records = g_.records;
+  // Outputs that no node makes, inputs and constants: a part of the host gives them.
+  void passed_on() {
+    Partition part = empty("host");
     std::map<ValueId, ValueId> value;
-    const auto use = [&](ValueId v) {
-      if (v == kNoValue) return kNoValue;
-      const auto it = value.find(v);
-      if (it != value.end()) return it->second;
-      const Value& old = g_.value(v);
-      return value[v] = old.constant ? g.add_constant(old.name, *old.constant) : g.add_input(old.name, old.type);
-    };
+    for (size_t i = 0; i < g_.outputs.size(); ++i)
+      if (g_.value(g_.outputs[i]).producer == kNoNode)
+        add_output(part.graph, use(g_.outputs[i], part.graph, value), g_.output_names[i]);
+    if (!part.graph.outputs.empty()) out_.push_back(std::move(part));
+  }
+
+  Partition empty(const std::string& device) const {
+    Partition part{device, {}};
+    part.graph.name = g_.name;
+    part.graph.symbols = g_.symbols;
+    part.graph.records = g_.records;
+    return part;
+  }
+
+  // The value in a part; one from outside becomes an input or a constant of it.
+  ValueId use(ValueId v, Graph& g, std::map<ValueId, ValueId>& value) const {
+    if (v == kNoValue) return kNoValue;
+    const auto it = value.find(v);
+    if (it != value.end()) return it->second;
+    const Value& old = g_.value(v);
+    return value[v] = old.constant ? g.add_constant(old.name, *old.constant) : g.add_input(old.name, old.type);
+  }
+
+  Result<> close(const std::vector<NodeId>& nodes, bool on_device) {
+    Partition part = empty(on_device ? device_ : "host");
+    Graph& g = part.graph;
+    std::map<ValueId, ValueId> value;
     for (const NodeId n : nodes) {
       const Node& old = g_.node(n);
       std::vector<ValueId> inputs;
-      for (const ValueId v : old.inputs) inputs.push_back(use(v));
+      for (const ValueId v : old.inputs) inputs.push_back(use(v, g, value));
       DLC_TRY(const NodeId made, g.add_node(old.op, inputs, old.attrs, old.locations));
-      for (size_t i = 0; i < old.outputs.size(); ++i) {
-        const ValueId v = g.node(made).outputs[i];
-        g.rename(v, g_.value(old.outputs[i]).name);
-        value[old.outputs[i]] = v;
-      }
+      detail::rename_results(g, made, detail::result_names(g_, n));
+      for (size_t i = 0; i < old.outputs.size(); ++i) value[old.outputs[i]] = g.node(made).outputs[i];
     }
     const std::set<NodeId> inside(nodes.begin(), nodes.end());
     for (const NodeId n : nodes)
@@ -218,10 +234,8 @@ Result<Graph> with_smallest_shapes(const Graph& g) {
         for (Expr& e : *list) e = substitute(e, values);
     }
     DLC_TRY(const NodeId made, out.add_node(old.op, std::move(inputs), std::move(attrs), old.locations));
-    for (size_t i = 0; i < old.outputs.size(); ++i) {
-      value[old.outputs[i]] = out.node(made).outputs[i];
-      out.rename(out.node(made).outputs[i], g.value(old.outputs[i]).name);
-    }
+    detail::rename_results(out, made, detail::result_names(g, n));
+    for (size_t i = 0; i < old.outputs.size(); ++i) value[old.outputs[i]] = out.node(made).outputs[i];
   }
   for (const ValueId v : g.outputs) {
     if (!value.contains(v)) value[v] = out.add_constant(g.value(v).name, *g.value(v).constant);
@@ -237,7 +251,8 @@ Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const st
   DLC_CHECK(symbolic(g, hw, device, ask, placed));
   DLC_CHECK(nothing(g, hw, device, ask, placed));
   Partitioning out;
-  DLC_TRY(out.partitions, Cutter(g, placed.units, device).run());
+  const Graph apart = detail::with_names_apart(g);
+  DLC_TRY(out.partitions, Cutter(apart, placed.units, device).run());
   for (const NodeId n : g.order()) out.nodes.push_back(std::move(placed.nodes[static_cast<size_t>(n)]));
   out.problems = std::move(placed.problems);
   return out;

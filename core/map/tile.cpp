@@ -156,7 +156,7 @@ class Tiler {
       }
       temps.push_back(s->store);
       const int queue = p.pattern->what->queue;
-      const int64_t cycles = cycles_of(*machine_.hw, s->instruction);
+      const int64_t cycles = instruction_cycles(*machine_.hw, s->instruction).value_or(1);
       busy[queue] += cycles * tiles * parts;
       once[queue] += cycles;
       for (size_t i = 0; i < p.reads.size(); ++i) {
@@ -237,7 +237,7 @@ class Tiler {
     std::vector<Instruction> program;
     if (!emit_copy(machine_, c, program)) return;
     int64_t cycles = 0;
-    for (const Instruction& i : program) cycles += cycles_of(*machine_.hw, i);
+    for (const Instruction& i : program) cycles += instruction_cycles(*machine_.hw, i).value_or(1);
     busy[m->pattern.what->queue] += cycles * times;
     once[m->pattern.what->queue] += cycles;
   }

@@ -100,11 +100,4 @@ bool is_scalar(const Val& v) {
   return scalar;
 }
 
-std::optional<int64_t> scalar_value(const Val& v, const std::map<std::string, int64_t, std::less<>>& symbols) {
-  std::map<std::string, Expr, std::less<>> values;
-  for (const auto& [name, value] : symbols) values.emplace(name, Expr(value));
-  const Val n = substitute(v, values);
-  return n->kind == ValKind::integer ? std::optional<int64_t>(n->integer) : std::nullopt;
-}
-
 }  // namespace dlc::map

@@ -5,8 +5,6 @@
 //   min(max(X[i], -128), 127), X: s8         ->  X[i]
 #pragma once
 
-#include <optional>
-
 #include "dlc/kernel/kernel.h"
 
 namespace dlc::map {
@@ -19,7 +17,5 @@ Val canonical(const Val& v, const Kernel& k, const Ranges& symbols);
 
 // Reads nothing: a number once the symbols are known.
 bool is_scalar(const Val& v);
-// Its number; nullopt: a symbol is missing, or the value is undefined.
-std::optional<int64_t> scalar_value(const Val& v, const std::map<std::string, int64_t, std::less<>>& symbols);
 
 }  // namespace dlc::map

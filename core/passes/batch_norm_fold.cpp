@@ -164,7 +164,9 @@ class Folder {
     const bool has_bias = product.inputs.size() > 2 && product.inputs[2] != kNoValue;
     if (has_bias) {
       const Tensor* b = constant(g_, product.inputs[2]);
-      if (!b || b->elements() != static_cast<int64_t>(channels) || b->shape().back() != b->elements()) return {};
+      // A row of the channels; with one channel a scalar is that, too.
+      const bool row = b && (b->shape().empty() || b->shape().back() == b->elements());
+      if (!row || b->elements() != static_cast<int64_t>(channels)) return {};
       bias = doubles(*b);
     }
     DLC_TRY(Tensor new_weights, scaled(*weights, where->axis, a.scale));

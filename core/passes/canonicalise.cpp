@@ -1,9 +1,9 @@
 // Canonical form: fewer ways to say the same.
 //
-//   copy that moves nothing (cast to its own type, slice of everything, x * 1)   -> its input
-//   copy of a copy                                                              -> one reshape or transpose, if one
-//   says it copy that keeps row-major order (transpose of unit dims)                    -> reshape pad by zeros before
-//   conv or avg_pool                                        -> their own padding
+//   copy that moves nothing (cast to its own type, slice of everything, x * 1)  -> its input
+//   copy of a copy                                                              -> one reshape or transpose
+//   copy that keeps row-major order (transpose of unit dims)                    -> reshape
+//   pad by zeros before conv or avg_pool                                        -> their own padding
 //
 // Copies are recognised by their kernels (core/passes/copy.h), not by their names.
 #include <algorithm>

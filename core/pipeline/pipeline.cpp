@@ -46,7 +46,8 @@ Result<> layouts(Ir& ir, const PassArgument& argument, PassContext& context) {
 
 Result<> aliases(Ir& ir, PassContext& context) {
   DLC_TRY(const AliasStats stats, alias_sets(std::get<Program>(ir)));
-  context.counts = {{"views", stats.views}, {"in_place", stats.in_place}, {"calls", stats.calls}};
+  context.counts = {
+      {"views", stats.views}, {"in_place", stats.in_place}, {"calls", stats.calls}, {"refused", stats.refused}};
   return {};
 }
 

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <set>
 
 #include "core/program/buffers.h"
 #include "core/program/pieces.h"
@@ -18,7 +20,10 @@ using detail::Piece;
 
 class AliasSets {
  public:
-  explicit AliasSets(Program& p) : p_(p) {}
+  // Of what could be done, in the order it is found, the first `most` are done, without `refused`.
+  AliasSets(Program& p, int most, const std::set<int>& refused) : p_(p), most_(most), refused_(refused) {}
+
+  int found() const { return found_; }
 
   AliasStats run() {
     for (Kernel& k : p_.kernels) detail::split_choices(k, p_.symbols);
@@ -33,6 +38,13 @@ class AliasSets {
   }
 
  private:
+  bool wanted() {
+    const int i = found_++;
+    const bool is_wanted = i < most_ && !refused_.contains(i);
+    if (!is_wanted) ++stats_.refused;
+    return is_wanted;
+  }
+
   ProgramBuffer& buffer(int b) { return p_.buffers[static_cast<size_t>(b)]; }
   const Kernel& kernel(const Call& c) const { return p_.kernels[static_cast<size_t>(c.kernel)]; }
   const std::vector<Expr>& shape(int b) const { return p_.buffers[static_cast<size_t>(b)].type.shape; }
@@ -116,7 +128,7 @@ class AliasSets {
       base = family;
       at = start;
     }
-    if (base == m.target) return false;
+    if (base == m.target || !wanted()) return false;
     buffer(m.target).alias = BufferAlias{base, *at, false};
     buffer(m.target).offset = Expr();
     ++stats_.views;
@@ -166,8 +178,9 @@ class AliasSets {
       if (p_.calls[i].kernel >= 0 && detail::writes(p_, p_.calls[i], source)) return false;
     if (source == operand) return place(c, source, m.target, *e);
     const auto offset = detail::contiguous_offset(*e, shape(operand), shape(m.target), p_.symbols);
-    if (offset) alias(source, m.target, *offset);
-    return offset.has_value();
+    if (!offset || !wanted()) return false;
+    alias(source, m.target, *offset);
+    return true;
   }
 
   Expr elements(int b) const {
@@ -187,6 +200,7 @@ class AliasSets {
   bool place(size_t c, int view, int base, const Embedding& e) {
     if (detail::root_of(p_, base) == view) return false;
     if (const auto offset = detail::contiguous_offset(e, shape(view), shape(base), p_.symbols)) {
+      if (!wanted()) return false;
       alias(view, base, *offset);
       return true;
     }
@@ -205,6 +219,7 @@ class AliasSets {
         if (!detail::stays_inside(k, static_cast<int>(t), p_.symbols)) return false;
       }
     }
+    if (!wanted()) return false;
     for (Call& call : p_.calls) {
       if (!accesses_it(call)) continue;
       Kernel& k = own_kernel(call);
@@ -261,7 +276,7 @@ class AliasSets {
         const int operand = buffers[in];
         if (operand == result || buffer(detail::root_of(p_, operand)).kind != BufferKind::temp) continue;
         buffer(result).alias = BufferAlias{operand, Expr(0), true};
-        if (detail::check_replacement(p_, result)) {
+        if (detail::check_replacement(p_, result) && wanted()) {
           buffer(result).offset = Expr();
           ++stats_.in_place;
           break;
@@ -272,21 +287,54 @@ class AliasSets {
   }
 
   Program& p_;
+  int most_, found_ = 0;
+  const std::set<int>& refused_;
   AliasStats stats_;
 };
+
+struct Outcome {
+  Program program;
+  AliasStats stats;
+  int found = 0;
+  bool proved = false;
+};
+
+Result<Outcome> attempt(const Program& p, int most, const std::set<int>& refused, int64_t align) {
+  Outcome o{p, {}, 0, false};
+  AliasSets sets(o.program, most, refused);
+  o.stats = sets.run();
+  o.found = sets.found();
+  detail::order_buffers(o.program);
+  share_kernels(o.program);
+  DLC_CHECK(plan_memory(o.program, align));
+  o.proved = verify(o.program) && check_memory_plan(o.program);
+  return o;
+}
 
 }  // namespace
 
 Result<AliasStats> alias_sets(Program& p, int64_t align) {
-  Program aliased = p;
-  const AliasStats stats = AliasSets(aliased).run();
-  detail::order_buffers(aliased);
-  share_kernels(aliased);
-  DLC_CHECK(plan_memory(aliased, align));
-  // What cannot be proved, for some values of the symbols, is not done.
-  if (!verify(aliased) || !check_memory_plan(aliased)) return AliasStats{};
-  p = std::move(aliased);
-  return stats;
+  // What cannot be proved, for some values of the symbols, is not done: the first that breaks the proof is refused,
+  // then the rest is tried again, as long as it is not too many.
+  constexpr size_t kMostRefused = 16;
+  constexpr int kAll = std::numeric_limits<int>::max();
+  std::set<int> refused;
+  DLC_TRY(Outcome all, attempt(p, kAll, refused, align));
+  while (!all.proved && all.found > 0) {
+    int holds = 0, fails = all.found;
+    while (fails - holds > 1) {
+      const int middle = holds + (fails - holds) / 2;
+      DLC_TRY(const Outcome some, attempt(p, middle, refused, align));
+      (some.proved ? holds : fails) = middle;
+    }
+    if (!refused.insert(fails - 1).second) break;
+    const bool go_on = refused.size() < kMostRefused;
+    DLC_TRY(all, attempt(p, go_on ? kAll : fails - 1, refused, align));
+    if (!go_on) break;
+  }
+  if (!all.proved) return AliasStats{};
+  p = std::move(all.program);
+  return all.stats;
 }
 
 Expr copied_bytes(const Program& p) {

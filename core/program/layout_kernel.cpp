@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "core/kernel/rebuild.h"
@@ -14,9 +15,9 @@ namespace {
 
 using Names = std::map<std::string, Expr, std::less<>>;
 
-bool is_zero(const Val& v) {
-  return (v->kind == ValKind::real && v->real == 0) || (v->kind == ValKind::integer && v->integer == 0) ||
-         (v->kind == ValKind::index && v->index.is(0));
+bool is_zero(const Val& v) {  // what a halo is filled with, so that -0.0 is none
+  return (v->kind == ValKind::real && v->real == 0 && !std::signbit(v->real)) ||
+         (v->kind == ValKind::integer && v->integer == 0) || (v->kind == ValKind::index && v->index.is(0));
 }
 
 // A guarded read: `T[...] ?: default`.
@@ -86,6 +87,8 @@ class Rewriter {
   Rewriter(Kernel& k, std::map<int, Blocked> layouts, const Ranges& symbols)
       : k_(k), layouts_(std::move(layouts)), symbols_(symbols) {
     for (const auto& t : k.tensors) shapes_.push_back(t.shape);
+    taken_ = names_in(k);
+    for (const auto& [name, range] : symbols) taken_.insert(name);
   }
 
   Result<> run() {
@@ -144,6 +147,15 @@ class Rewriter {
     return added;
   }
 
+  // A name for what becomes of a loop, the same wherever the loop's name is, which nothing else in the kernel has.
+  std::string fresh(const std::string& var, const std::string& suffix) {
+    const auto [known, is_new] = fresh_.try_emplace(var + suffix);
+    if (!is_new) return known->second;
+    std::string name = known->first;
+    while (!taken_.insert(name).second) name += "_";
+    return known->second = name;
+  }
+
   // loops with the split ones in two: the block's number in its place, its inside at the end. Loops of one point go:
   // they would only hide what kind of computation it is.
   std::vector<Loop> split(const std::vector<Loop>& loops, Names& names) {
@@ -161,8 +173,8 @@ class Rewriter {
         out.push_back(l);
         continue;
       }
-      const std::string number = l.var + "_1";
-      const std::string within = l.var + "_0";
+      const std::string number = fresh(l.var, "_1");
+      const std::string within = fresh(l.var, "_0");
       const bool one_block = *extent == s->second;
       if (!one_block) out.push_back({number, Expr(*extent / s->second)});
       inside.push_back({within, Expr(s->second)});
@@ -272,7 +284,7 @@ class Rewriter {
         Stmt s;
         s.tensor = tensor;
         for (size_t e = 0; e < t.shape.size(); ++e) {
-          const std::string var = fmt::format("halo{}", e);
+          const std::string var = fresh("halo", std::to_string(e));
           Expr extent = t.shape[e];
           Expr offset(0);
           if (e == d) {
@@ -295,6 +307,8 @@ class Rewriter {
   const Ranges& symbols_;
   std::vector<std::vector<Expr>> shapes_;  // before
   std::map<std::string, int64_t, std::less<>> splits_;
+  std::set<std::string> taken_;               // names of loops and symbols
+  std::map<std::string, std::string> fresh_;  // by the name a loop would like
 };
 
 }  // namespace

@@ -90,13 +90,19 @@ class Lowering {
       const ValueId v = g_.outputs[i];
       int b = use(v);
       if (p_.buffers[static_cast<size_t>(b)].kind != BufferKind::output || seen.contains(v)) {
-        DLC_TRY(b, copy(v, b, fmt::format("{}.out{}", g_.value(v).name, i)));
+        DLC_TRY(b, copy(v, b, unused(fmt::format("{}.out{}", g_.value(v).name, i))));
       }
       seen.emplace(v, b);
       p_.buffers[static_cast<size_t>(b)].external_name = g_.output_names[i];
       order.push_back(b);
     }
     return reorder(order);
+  }
+
+  // The name, or one like it that no value of the graph and no other buffer has.
+  std::string unused(std::string name) const {
+    while (g_.find(name) != kNoValue || std::ranges::count(p_.buffers, name, &ProgramBuffer::name) > 0) name += "_";
+    return name;
   }
 
   Result<int> copy(ValueId v, int from, std::string name) {
@@ -111,8 +117,10 @@ class Lowering {
     Stmt s;
     s.tensor = 1;
     for (size_t d = 0; d < type.shape.size(); ++d) {
-      s.loops.push_back({fmt::format("i.{}", d), type.shape[d]});
-      s.indices.push_back(val::index(Expr::symbol(s.loops.back().var)));
+      std::string var = fmt::format("i.{}", d);
+      while (p_.symbols.contains(var)) var += "_";
+      s.indices.push_back(val::index(Expr::symbol(var)));
+      s.loops.push_back({std::move(var), type.shape[d]});
     }
     s.value = val::read(0, type.dtype, s.indices);
     k.body.push_back(std::move(s));

@@ -101,6 +101,9 @@ Result<> check_memory_plan(const Program& p) {
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     if (!is_planned(p.buffers[i])) continue;
     const Expr end = p.buffers[i].offset + bytes_of(p.buffers[i].type);
+    if (!provably_le(0, p.buffers[i].offset, p.symbols))
+      return fail({}, fmt::format("buffer {} may begin before the arena, at {}", p.buffers[i].name,
+                                  to_string(p.buffers[i].offset)));
     if (!provably_le(end, p.arena_bytes, p.symbols))
       return fail({}, fmt::format("buffer {} ends at {}, beyond the arena of {} bytes", p.buffers[i].name,
                                   to_string(end), to_string(p.arena_bytes)));

@@ -134,6 +134,7 @@ class CpuBackend : public Backend {
                                            {"blocked_buffers", prepared.blocked_buffers},
                                            {"views", prepared.aliases.views},
                                            {"in_place", prepared.aliases.in_place},
+                                           {"refused", prepared.aliases.refused},
                                            {"kernels", kernels_json(prepared)}}
                                   .dump());
     return {};

@@ -154,6 +154,32 @@ TEST_CASE("dims that the model has not", "[error]") {
   must_succeed(f, "compare p.dlct --dim batch=2");
 }
 
+TEST_CASE("a program whose buffers share bytes while both are needed is refused", "[error]") {
+  const Folder f("plan");
+  const auto program = [](const std::string& t, const std::string& u) {
+    const std::string kernel =
+        "dlc.kernel 1\nkernel @k {\n  in  X: f32[4]\n  out Y: f32[4]\n  for i < 4: Y[i] = X[i] + 1.0\n}\n";
+    return "dlc.program 1\nprogram @main {\n  input x \"x\": f32[4]\n  temp t: f32[4] at " + t +
+           "\n  temp u: f32[4] at " + u +
+           "\n  output y \"y\": f32[4]\n  output z \"z\": f32[4]\n  arena 32\n  call @k(x, t)\n  call @k(x, u)\n"
+           "  call @k(t, y)\n  call @k(u, z)\n}\n" +
+           kernel;
+  };
+  f.write("good.dlct", program("0", "16"));
+  must_succeed(f, "good.dlct -o m.dlca");
+  const std::string next = "next: dlc opt --passes=plan_memory gives every buffer a place";
+  f.write("p.dlct", program("0", "0"));
+  must_fail(f, "p.dlct -o m.dlca", {"p.dlct: error: buffers t and u are alive at the same time and may overlap", next});
+  must_fail(f, "run p.dlct --device interp:", {"p.dlct: error: buffers t and u are alive", next});
+  f.write("p.dlct", program("0", "24"));
+  must_fail(f, "p.dlct -o m.dlca", {"buffer u ends at 40, beyond the arena of 32 bytes"});
+  f.write("p.dlct", program("0", "-16"));
+  must_fail(f, "p.dlct -o m.dlca", {"buffer u may begin before the arena, at -16"});
+  f.write("p.dlct", program("0", "0"));
+  must_succeed(f, "opt p.dlct --passes=plan_memory -o q.dlct");
+  must_succeed(f, "q.dlct -o m.dlca");
+}
+
 TEST_CASE("dims that are no sizes are a wrong command line", "[error]") {
   const Folder f("dim_text");
   f.write("m.onnx", mlp("N"));

@@ -210,7 +210,9 @@ class HostBackend : public Backend {
     if (l_.runtime.list(sink.c(), errors.c()) != 0) return out;
     for (size_t i = 0; i < sink.files.files.size(); ++i) {
       const auto facts = nlohmann::json::parse(sink.text(i), nullptr, false);
-      const bool understood = facts.is_object();
+      const auto has = [&](const char* key, auto is) { return !facts.contains(key) || (facts[key].*is)(); };
+      using Json = nlohmann::json;
+      const bool understood = facts.is_object() && has("available", &Json::is_boolean) && has("why", &Json::is_string);
       out.push_back({sink.files.files[i].first, understood && facts.value("available", false),
                      understood ? facts.value("why", "") : "the plugin's answer is not understood"});
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "dlc/base/checked.h"
 #include "dlc/plugin/compiled.h"
 
 namespace dlc {
@@ -76,7 +77,9 @@ Result<std::vector<Tensor>> seeded_inputs(std::span<const Port> ports, const Ran
   Bindings values = dims;
   for (const auto& [name, r] : symbols) {
     const int64_t least = std::max<int64_t>(1, r.bounds.lo);
-    values.try_emplace(name, (least + r.divisible_by - 1) / r.divisible_by * r.divisible_by);
+    const auto multiple = checked_mul(1 + (least - 1) / r.divisible_by, r.divisible_by);
+    if (!multiple) return fail({}, fmt::format("dim {} has no value that fits 64 bits", name));
+    values.try_emplace(name, *multiple);
   }
   std::mt19937_64 random(seed);
   std::vector<Tensor> out;

@@ -6,6 +6,7 @@
 
 #include "dlc/base/checked.h"
 #include "dlc/io/artifact.h"
+#include "dlc/io/json.h"
 #include "dlc/plugin/compiled.h"
 
 namespace dlc {
@@ -82,7 +83,7 @@ class Reader {
     DLC_TRY(m.arch_hash, text(*hw, "arch_hash"));
     DLC_TRY(m.features, texts(*hw, "features"));
     DLC_TRY(m.hardware_text, section("hardware.yaml"));
-    DLC_TRY(m.explanation, section("explain.json"));
+    DLC_TRY(m.explanation, json_section("explain.json"));
     DLC_TRY(m.symbols, symbols(meta));
     DLC_TRY(m.inputs, ports(meta, "inputs"));
     DLC_TRY(m.outputs, ports(meta, "outputs"));
@@ -119,24 +120,41 @@ class Reader {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
+  // A section whose readers parse it.
+  Result<std::string> json_section(const std::string& name) const {
+    DLC_TRY(std::string text, section(name));
+    if (!is_shallow_json(text)) return bad(name);
+    return text;
+  }
+  // A number that fits, at least `least`.
+  static std::optional<int64_t> integer(const ordered_json& j, int64_t least) {
+    if (!j.is_number_integer()) return std::nullopt;
+    if (j.is_number_unsigned() && j.get<uint64_t>() > static_cast<uint64_t>(Interval::kPosInf)) return std::nullopt;
+    const auto v = j.get<int64_t>();
+    return v < least ? std::nullopt : std::optional(v);
+  }
+
   Result<Ranges> symbols(const ordered_json& meta) const {
     Ranges out;
     if (!meta.contains("symbols") || !meta["symbols"].is_array()) return bad("symbols");
     for (const auto& s : meta["symbols"]) {
       DLC_TRY(const std::string name, text(s, "name"));
       Range r;
-      for (const auto& [key, to] : {std::pair("min", &r.bounds.lo), std::pair("max", &r.bounds.hi),
-                                    std::pair("divisible_by", &r.divisible_by)}) {
+      for (const auto& [key, to, least] :
+           {std::tuple("min", &r.bounds.lo, int64_t{0}), std::tuple("max", &r.bounds.hi, int64_t{0}),
+            std::tuple("divisible_by", &r.divisible_by, int64_t{1})}) {
         if (!s.contains(key)) continue;
-        if (!s[key].is_number_integer()) return bad(key);
-        *to = s[key].get<int64_t>();
+        const auto v = integer(s[key], least);
+        if (!v) return bad(key);
+        *to = *v;
       }
+      if (r.bounds.lo > r.bounds.hi) return bad("max");
       if (s.contains("upper")) {
         DLC_TRY(const std::string upper, text(s, "upper"));
         DLC_TRY(const Expr e, parse_expr(upper));
         r.upper = e.node();
       }
-      out.emplace(name, r);
+      if (!out.emplace(name, r).second) return bad("symbols");
     }
     return out;
   }
@@ -147,8 +165,8 @@ class Reader {
     if (!dtype || !j.contains("shape") || !j["shape"].is_array()) return bad("dtype");
     TensorType t{*dtype, {}};
     for (const auto& d : j["shape"]) {
-      if (d.is_number_integer()) {
-        t.shape.emplace_back(d.get<int64_t>());
+      if (const auto size = integer(d, 0)) {
+        t.shape.emplace_back(*size);
       } else if (d.is_string()) {
         DLC_TRY(const Expr e, parse_expr(d.get<std::string>()));
         t.shape.push_back(e);
@@ -199,7 +217,7 @@ class Reader {
       p.owner = a_.owner();
     }
     DLC_TRY(const std::string report, text(j, "report"));
-    DLC_TRY(p.report, section(report));
+    DLC_TRY(p.report, json_section(report));
     if (!j.contains("weights") || !j["weights"].is_array()) return bad("weights");
     for (const auto& w : j["weights"]) {
       DLC_TRY(const std::string name, text(w, "name"));

@@ -120,7 +120,8 @@ Result<Session> Session::open(const CompiledModel& model, PluginRegistry& plugin
 }
 
 Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
-  std::map<std::string, Tensor, std::less<>> values;
+  // What partitions hand on, and results of the model, which may be called as an input is.
+  std::map<std::string, Tensor, std::less<>> values, results;
   if (inputs.size() != model_->inputs.size())
     return fail({}, fmt::format("{} inputs are given, the model has {}", inputs.size(), model_->inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) values[model_->inputs[i].name] = inputs[i];
@@ -136,12 +137,15 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
     if (out.size() != part.compiled->outputs.size())
       return fail({}, fmt::format("partition on {} gave {} results, {} are expected", part.uri, out.size(),
                                   part.compiled->outputs.size()));
-    for (size_t i = 0; i < out.size(); ++i) values[part.compiled->outputs[i]] = std::move(out[i]);
+    for (size_t i = 0; i < out.size(); ++i) {
+      values.try_emplace(part.compiled->outputs[i], out[i]);
+      results[part.compiled->outputs[i]] = std::move(out[i]);
+    }
   }
   std::vector<Tensor> outputs;
   for (const Port& p : model_->outputs) {
-    const auto it = values.find(p.name);
-    if (it == values.end()) return fail({}, fmt::format("output '{}' was not computed", p.name));
+    const auto it = results.find(p.name);
+    if (it == results.end()) return fail({}, fmt::format("output '{}' was not computed", p.name));
     outputs.push_back(it->second);
   }
   return outputs;

@@ -124,28 +124,13 @@ TEST_CASE("the verifier finds what is broken", "[graph]") {
   }
 }
 
-TEST_CASE("digraphs: order, cycles, convexity", "[graph]") {
+TEST_CASE("digraphs have cycles or none", "[graph]") {
   Digraph d(5);  // 0 -> 1 -> 2, 0 -> 3 -> 2, 4 alone
   d.add_edge(0, 1);
   d.add_edge(1, 2);
   d.add_edge(0, 3);
   d.add_edge(3, 2);
-  auto order = d.topological_order();
-  REQUIRE(order);
-  const auto at = [&](size_t v) { return std::ranges::find(*order, v) - order->begin(); };
-  CHECK(at(0) < at(1));
-  CHECK(at(1) < at(2));
-  CHECK(at(3) < at(2));
   CHECK(d.cycles().empty());
-  const auto convex = [&](std::vector<size_t> set) { return d.is_convex(set); };
-  CHECK(convex({0, 1}));
-  CHECK(convex({0, 1, 2, 3}));
-  CHECK_FALSE(convex({0, 1, 2}));
-  CHECK(convex({1, 3}));
-  CHECK(convex({4, 0}));
-  const size_t from[] = {3};
-  CHECK(d.reachable(from) == std::vector{false, false, true, true, false});
   d.add_edge(2, 0);
-  CHECK_FALSE(d.topological_order());
   CHECK(d.cycles() == std::vector<std::vector<size_t>>{{0, 1, 2, 3}});
 }

@@ -12,18 +12,21 @@ namespace {
 
 Tensor row(const std::vector<float>& v) { return dlc_test::floats({static_cast<int64_t>(v.size())}, v); }
 
-// As a session runs partitions: tensors between them by name.
+// As a session runs partitions: tensors between them by name, results may be called as an input is.
 std::vector<Tensor> run(const Graph& g, const std::vector<Segment>& segments, const Tensor& x) {
-  std::map<std::string, Tensor> values{{g.value(g.inputs[0]).name, x}};
+  std::map<std::string, Tensor> values{{g.value(g.inputs[0]).name, x}}, results;
   for (const Segment& s : segments) {
     std::vector<Tensor> in;
     for (const ValueId v : s.graph.inputs) in.push_back(values.at(s.graph.value(v).name));
     auto out = run_graph(s.graph, in);
     if (!out) FAIL(to_string(out.error()));
-    for (size_t i = 0; i < out->size(); ++i) values[s.graph.output_names[i]] = (*out)[i];
+    for (size_t i = 0; i < out->size(); ++i) {
+      values.try_emplace(s.graph.output_names[i], (*out)[i]);
+      results[s.graph.output_names[i]] = (*out)[i];
+    }
   }
   std::vector<Tensor> all;
-  for (const std::string& name : g.output_names) all.push_back(values.at(name));
+  for (const std::string& name : g.output_names) all.push_back(results.at(name));
   return all;
 }
 
@@ -52,6 +55,18 @@ TEST_CASE("what an extern op is given and gives crosses the cut") {
   check_same(parsed("in %x: f32[3]\n%a: f32[3] = neg(%x)\n%v: f32[2], %i: s64[2] = top_k(%a) {k = 2, axis = 0}\n"
                     "%y: f32[2] = add(%v, %v)\n%z: f32[3] = abs(%a)\nout %y \"y\"\nout %i \"i\"\nout %z \"z\""),
              row({1, 2, 3}), 3);
+}
+
+TEST_CASE("an output may be called as another value is") {
+  // Exporters number values, and so do graphs: an output "a" beside %a, which crosses the cut, is not %a.
+  const std::string nodes =
+      "in %x: f32[3]\n%a: f32[3] = neg(%x)\n%b: f32[3] = exp(%x)\n"
+      "%v: f32[3], %i: s64[3] = top_k(%a) {k = 3, axis = 0}\n%w: f32[3] = relu(%v)\n";
+  for (const std::string name : {"a", "b", "v", "i", "w", "x"})
+    check_same(parsed(nodes + "out %b \"" + name + "\"\nout %w \"y\""), row({-1, -3, 2}), 3);
+  // The new name is no output's either.
+  check_same(parsed(nodes + "out %b \"a\"\nout %w \"a_1\"\nout %v \"w\""), row({-1, -3, 2}), 3);
+  check_same(parsed(nodes + "out %a \"v\"\nout %v \"a\"\nout %w \"w\""), row({-1, -3, 2}), 3);
 }
 
 TEST_CASE("a size that an extern op finds out is known to the segments after it") {

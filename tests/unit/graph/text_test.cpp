@@ -151,6 +151,21 @@ TEST_CASE("odd names are quoted", "[graph]") {
   CHECK(print(back) == text);
 }
 
+TEST_CASE("names of several results are read as they stand", "[graph]") {
+  // add_node numbers results itself; what it calls one may be the name of another.
+  for (const auto& [first, second] :
+       {std::pair("2", "1"), std::pair("1", "2"), std::pair("3", "4"), std::pair("4", "3"), std::pair("3", "1")}) {
+    const std::string text = std::string("dlc.graph 1\ngraph @g {\n  in    %x: f32[4]\n  %5: f32[4] = relu(%x)\n  %") +
+                             first + ": f32[2], %" + second + ": s64[2] = top_k(%5) {axis = 0, k = 2}\n  out   %" +
+                             first + " \"v\"\n  out   %" + second + " \"i\"\n}\n";
+    REQUIRE_OK(const Graph g, parse_graph(text));
+    CHECK(print(g) == text);
+  }
+  REQUIRE_ERROR(parse_graph("dlc.graph 1\ngraph @g {\n  in %x: f32[4]\n  %a: f32[2], %a: s64[2] = top_k(%x) {axis = 0, "
+                            "k = 2}\n  out %a\n}\n"),
+                "there is already a value called a");
+}
+
 TEST_CASE("wrong graph text is an error with a place", "[graph]") {
   const auto body = [](const std::string& lines) { return "dlc.graph 1\ngraph @g (N) {\n" + lines + "}\n"; };
   REQUIRE_ERROR(parse_graph("dlc.graph 2\n", "f"), "f:1:1: error: this is graph text of version 2");

@@ -94,3 +94,27 @@ TEST_CASE("a kernel on Exprs: reductions, seq, guards", "[graph][infer]") {
   CHECK(outputs("out Y: s64[2]\nfor i < 2: Y[i] = max(N + i, 1)\n") == "N N + 1");
   CHECK(outputs("out Y: s8[2]\nfor i < 2: Y[i] = 100*i + 50\n") == "50 -106");
 }
+
+TEST_CASE("numbers that an Expr does not have are left to the interpreter", "[graph][infer]") {
+  const Graph g = parsed(R"(
+  in    %x: f32[4]
+  const @top: u64[1] = 18446744073709551615
+  const @one: u64[1] = 1
+  const @two: u64[1] = 2
+  const @minus: s64[1] = -1
+  const @byte: s64[1] = 200
+  %less: bool[1] = less(@top, @one)
+  %max: u64[1] = max_n(@top, @one)
+  %half: u64[1] = div(@top, @two)
+  %below: u64[1] = sub(@one, @two)
+  %wrapped: u64[1] = cast(@minus) {to: u64}
+  %sum: u64[1] = add(@one, @two)
+  %known: bool[1] = less(@one, @two)
+  %narrow: s8[1] = cast(@byte) {to: s8}
+  out   %less
+)");
+  for (const char* unknown : {"less", "max", "half", "below", "wrapped"}) CHECK(inferred(g, unknown) == "?");
+  CHECK(inferred(g, "sum") == "3");
+  CHECK(inferred(g, "known") == "1");
+  CHECK(inferred(g, "narrow") == "-56");
+}

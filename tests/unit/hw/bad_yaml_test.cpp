@@ -118,6 +118,21 @@ TEST_CASE("an alias bomb and deep nesting are bounded") {
   REQUIRE_ERROR(parse_hw("a: " + std::string(100000, '['), "t.yaml"), "nested deeper than 64 levels");
 }
 
+TEST_CASE("a formula nests no deeper than is sensible") {
+  const auto formula = [](const std::string& before, const std::string& after, int n) {
+    std::string f;
+    for (int i = 0; i < n; ++i) f += before;
+    f += "1";
+    for (int i = 0; i < n; ++i) f += after;
+    return "dlc_hw: 1\nname: x\nstate:\n  r: {rom: \"u2 -> s16\", formula: \"" + f + "\"}\n";
+  };
+  for (const auto& [before, after] :
+       {std::pair("1**", ""), std::pair("-", ""), std::pair("(", ")"), std::pair("floor(", ")")}) {
+    CHECK(parse_hw(formula(before, after, 50), "t.yaml").has_value());
+    REQUIRE_ERROR(parse_hw(formula(before, after, 100000), "t.yaml"), "cannot read the formula");
+  }
+}
+
 const char* const kTooLarge = "the expression is too large once its lets and defs are expanded";
 
 TEST_CASE("texts and memories that would grow without bound are refused at once") {

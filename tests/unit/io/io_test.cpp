@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "dlc/io/artifact.h"
+#include "dlc/io/json.h"
 #include "dlc/io/numpy.h"
 #include "dlc_test/catch.h"
 
@@ -126,6 +127,19 @@ TEST_CASE("an artifact gives back its sections, and any changed or missing byte 
     const bool found = !a || !a->section("program") || !a->section("weights");
     CHECK((found || n > 8192 + 5000));
   }
+}
+
+TEST_CASE("JSON is as deep as an artifact needs, brackets in strings do not count") {
+  const auto nested = [](size_t n) { return std::string(n, '[') + std::string(n, ']'); };
+  CHECK(is_shallow_json(nested(50)));
+  CHECK_FALSE(is_shallow_json(nested(3000000)));
+  CHECK(is_shallow_json("{\"a\\\"" + std::string(1000, '[') + "\": [1]}"));
+  Folder folder;
+  const std::string path = folder / "deep.dlca";
+  ArtifactWriter w;
+  w.set_meta("{\"deep\": " + nested(1000) + "}");
+  REQUIRE(w.write(path).has_value());
+  REQUIRE_ERROR(Artifact::open(path), "table is not understood");
 }
 
 TEST_CASE("an unwritable output is an error and leaves nothing behind") {

@@ -178,6 +178,10 @@ TEST_CASE("literals fold as they would be computed") {
   CHECK(r.text(val::cast(kS64, real(1e300))) == "s64 9223372036854775807");
   CHECK(r.text(val::cast(kF16, real(65520))) == "f32 inf");
   CHECK(r.text(val::cast(kBool, real(0.5))) == "bool true");
+  CHECK(r.text(val::cast(kF64, val::cast(kF32, val::real(0.1, kF64)))) == "f64 0.10000000149011612:f64");
+  CHECK(r.text(val::cast(kF64, val::cast(kF32, real(0.1)))) == "f64 0.10000000149011612:f64");
+  CHECK(r.text(val::cast(kF64, real(0.1))) == "f64 0.1:f64");  // the literal itself is weak
+  CHECK(bin(BinaryOp::eq, val::cast(kF32, num(16777217)), val::cast(kF32, num(16777216)))->integer == 1);
   CHECK(r.text(val::cast(kU64, num(-1), true)) == "u64 0:u64");
   CHECK(r.text(val::cast(kS64, val::integer(-1, kU64), true)) == "s64 9223372036854775807");
 }
@@ -186,6 +190,15 @@ TEST_CASE("what changes nothing is left out") {
   const Reads r;
   CHECK(r.text(add(r.f, num(0))) == "f32 f[]");
   CHECK(r.text(add(num(0), r.f)) == "f32 f[]");
+  CHECK(r.text(add(r.f, val::orelse(val::undef(kF32), num(0)))) == "f32 f[]");  // an absent operand
+  // -0.0 + 0.0 is 0.0, and 0.0 - 0.0 is no -0.0.
+  CHECK(r.text(add(r.f, real(0))) == "f32 f[] + 0.0");
+  CHECK(r.text(add(real(0), r.f)) == "f32 0.0 + f[]");
+  CHECK(r.text(add(r.f, real(-0.0))) == "f32 f[]");
+  CHECK(r.text(bin(BinaryOp::sub, r.f, real(0))) == "f32 f[]");
+  CHECK(r.text(bin(BinaryOp::sub, r.f, real(-0.0))) == "f32 f[] - -0.0");
+  CHECK(r.text(bin(BinaryOp::mul, r.f, real(0))) == "f32 f[] * 0.0");
+  CHECK(r.text(bin(BinaryOp::sub, r.f, r.f)) == "f32 f[] - f[]");
   CHECK(r.text(bin(BinaryOp::mul, r.i, num(1))) == "s64 i[]");
   CHECK(r.text(bin(BinaryOp::div, r.f, num(1))) == "f32 f[]");
   CHECK(r.text(bin(BinaryOp::sub, num(0), r.f)) == "f32 0.0 - f[]");
@@ -207,7 +220,8 @@ TEST_CASE("undefined operands") {
   CHECK(r.text(val::call(Fn::exp, {undef})) == "f32 undef:f32");
   CHECK(r.text(val::cast(kS8, undef)) == "s64 undef:s64");
   CHECK(r.text(bin(BinaryOp::lt, r.f, undef)) == "bool undef:bool");
-  CHECK(r.text(val::orelse(undef, num(0))) == "f32 0.0");
+  CHECK(r.text(val::orelse(undef, num(0))) == "s64 0");  // still weak
+  CHECK(r.text(val::orelse(undef, r.i)) == "f32 cast(i[], f32)");
   CHECK(r.text(val::orelse(r.f, num(0))) == "f32 f[] ?: 0.0");
   CHECK(r.text(val::orelse(sym("i"), r.i)) == "s64 i");
   CHECK(r.text(val::orelse(val::index(mod(Expr::symbol("i"), Expr::symbol("n"))), num(0))) == "s64 i % n ?: 0");
@@ -242,4 +256,14 @@ TEST_CASE("rewriting rebuilds and folds, substitution respects loops") {
   CHECK(r.text(substitute(sum, {{"n", 4}})) == "s64 sum[i < 4] (i + 4)");
   CHECK(r.text(substitute(sum, {{"i", 4}})) == r.text(sum));
   CHECK(r.text(substitute(sum, {{"n", Expr::symbol("i") * 2}})) == "s64 sum[i_ < 2*i] (2*i + i_)");
+  // A new name is that of no loop beside, around or inside, and of no symbol.
+  const auto over = [](std::vector<Loop> loops, Val body) {
+    return val::reduce(ReduceOp::sum, kS64, std::move(loops), std::move(body));
+  };
+  const std::map<std::string, Expr, std::less<>> n_is_i{{"n", Expr::symbol("i")}};
+  const Val both = add(add(sym("i"), sym("i_")), sym("n"));
+  CHECK(r.text(substitute(over({{"i", 2}, {"i_", 3}}, both), n_is_i)) == "s64 sum[i__ < 2, i_ < 3] (i + i_ + i__)");
+  CHECK(r.text(substitute(over({{"i", 2}}, both), n_is_i)) == "s64 sum[i__ < 2] (i + i_ + i__)");
+  CHECK(r.text(substitute(over({{"i", 2}}, over({{"i_", 3}}, both)), n_is_i)) ==
+        "s64 sum[i__ < 2] sum[i_ < 3] (i + i_ + i__)");
 }

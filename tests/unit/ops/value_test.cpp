@@ -235,6 +235,13 @@ TEST_CASE("reductions") {
   CHECK(run("reduce_sum", {x}, {{"axes", ints({0})}}) == V{5, 7, 9});
   CHECK(run("reduce_mean", {x}, {{"axes", ints({-1})}, {"keepdims", Expr(1)}}) == V{2, 5});
   CHECK(run("reduce_mean", {tensor({2}, {1, 4}, kS32)}) == V{2});
+  CHECK(run("reduce_mean", {tensor({2}, {-1, -4}, kS32)}) == V{-2});  // toward zero
+  // Integers that f32 does not have.
+  for (const DType t : {kS32, kU32, kS64, kU64}) {
+    CHECK(run("reduce_mean", {tensor({2}, {16777217, 16777217}, t)}) == V{16777217});
+    CHECK(run("reduce_l2", {tensor({1}, {16777217}, t)}) == V{16777217});
+  }
+  CHECK(run("reduce_log_sum", {tensor({2}, {3, 5}, kS64)}) == V{2});
   CHECK(run("reduce_prod", {x}, {{"axes", ints({1})}}) == V{6, 120});
   CHECK(run("reduce_max", {x}, {{"axes", ints({1})}}) == V{3, 6});
   CHECK(run("reduce_min", {x}, {{"axes", ints({0})}}) == V{1, 2, 3});

@@ -94,6 +94,49 @@ TEST_CASE("compiled models run in memory and from a file, and are the same bytes
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("a result may be called as an input is", "[plugin]") {
+  CompiledModel m = two_parts();
+  m.outputs[0].name = "x";
+  m.partitions[1].outputs = {"x"};
+  check_squares(m);
+  // Also when a later part reads the input of that name: x * w twice is no x * w * w.
+  m.partitions[0].outputs = {"x"};
+  m.partitions[1].inputs = {"x"};
+  m.partitions[1].outputs = {"z"};
+  m.outputs = {{"x", m.outputs[0].type}, {"z", m.outputs[0].type}};
+  PluginRegistry none({.defaults = false});
+  REQUIRE_OK(Session s, Session::open(m, none, {.device = "interp:"}));
+  const Tensor x = ramp({2, 3});
+  REQUIRE_OK(const auto out, s.run(std::span(&x, 1)));
+  for (int64_t i = 0; i < 6; ++i) CHECK(out[0].get_double(i) == out[1].get_double(i));
+}
+
+TEST_CASE("numbers of an artifact that cannot be are refused", "[plugin]") {
+  const auto folder = std::filesystem::temp_directory_path() / "dlc_plugin_numbers_test";
+  std::filesystem::create_directories(folder);
+  const std::string path = folder / "m.dlca";
+  const auto read = [&](Ranges symbols, Expr dim) {
+    CompiledModel m = two_parts();
+    m.symbols = std::move(symbols);
+    m.inputs[0].type.shape[1] = dim;
+    if (auto ok = m.write(path); !ok) FAIL(to_string(ok.error()));
+    return CompiledModel::read(path);
+  };
+  const auto range = [](int64_t lo, int64_t hi, int64_t by) {
+    Range r(lo, hi);
+    r.divisible_by = by;
+    return Ranges{{"N", r}};
+  };
+  CHECK(read(range(1, 8, 2), 3).has_value());
+  for (const int64_t by : {0, -2}) REQUIRE_ERROR(read(range(1, 8, by), 3), "'divisible_by' is not understood");
+  REQUIRE_ERROR(read(range(-1, 8, 1), 3), "'min' is not understood");
+  REQUIRE_ERROR(read(range(8, 1, 1), 3), "'max' is not understood");
+  REQUIRE_ERROR(read(range(1, 8, 1), -3), "'shape' is not understood");
+  const Ranges far = range(Interval::kPosInf - 1, Interval::kPosInf, 4);
+  REQUIRE_ERROR(seeded_inputs(two_parts().inputs, far, {}, 1), "dim N has no value");
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("inputs are checked", "[plugin]") {
   const CompiledModel m = two_parts();
   const auto bind = [&](NamedTensors given) { return bind_inputs(m.inputs, m.symbols, given); };

@@ -151,6 +151,43 @@ TEST_CASE("an output that is an input, a constant or given twice is a tensor of 
   check_same(got, expected);
 }
 
+TEST_CASE("a copy for an output has a name of its own") {
+  Graph g;
+  const ValueId x = g.add_input("x", {kF32, list({2})});
+  const ValueId y = add(g, "neg", {x});
+  g.rename(y, "x.out1");
+  g.outputs = {add(g, "exp", {y}), x, y, y};
+  g.output_names = {"a", "b", "c", "d"};
+  REQUIRE_OK(const Program p, lower_to_program(g));
+  const std::vector<Tensor> in{noise({2}, 3)};
+  REQUIRE_OK(auto expected, run_graph(g, in));
+  REQUIRE_OK(auto got, run_program(p, in));
+  check_same(got, expected);
+}
+
+TEST_CASE("layouts and copies keep their loops apart from symbols") {
+  for (const char* name : {"o_0", "o_1", "o", "halo0", "i.0"}) {
+    Graph g;
+    const Expr n = Expr::symbol(name);
+    g.symbols[name] = Range(1, 8);
+    const ValueId x = g.add_input("x", {kF32, {n, Expr(8), Expr(6), Expr(6)}});
+    ValueId y = x;
+    for (const int seed : {1, 2}) {
+      y = add(g, "conv", {y, g.add_constant("w", noise({16, seed == 1 ? 8 : 16, 3, 3}, seed))},
+              {{"pad_lo", list({1, 1})}, {"pad_hi", list({1, 1})}});
+    }
+    g.outputs = {y, x};
+    g.output_names = {"y", "x"};
+    REQUIRE_OK(Program p, lower_to_program(g));
+    REQUIRE_OK(const int blocked, assign_layouts(p, {8}));
+    CHECK(blocked > 0);
+    const std::vector<Tensor> in{noise({3, 8, 6, 6}, 3)};
+    REQUIRE_OK(auto expected, run_graph(g, in));
+    REQUIRE_OK(auto got, run_program(p, in));
+    check_same(got, expected);
+  }
+}
+
 TEST_CASE("programs that cannot run are refused with the place") {
   REQUIRE_ERROR(parse_program("dlc.program 2\n"), "version 2");
   REQUIRE_ERROR(parse_program("dlc.program 1\nprogram @p {\n  call @none()\n}\n"), "@none has no text");

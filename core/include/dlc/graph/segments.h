@@ -20,7 +20,8 @@ namespace dlc {
 
 struct Segment {
   bool reference = false;  // holds extern ops only
-  Graph graph;             // inputs and outputs by the names of the values; outputs of the model also by theirs
+  // Inputs and outputs by the names of the values; outputs of the model also by theirs, which no other value has.
+  Graph graph;
 };
 
 // In order of execution. A graph without extern ops is one segment.

@@ -22,9 +22,10 @@ struct AliasStats {
   int views = 0;     // buffers that became part of another one
   int in_place = 0;  // results that took the bytes of an operand
   int calls = 0;     // that are gone
+  int refused = 0;   // views and results that could not be proved right, and are not done
 };
 
-// Rewrites kernels, calls, buffers and the memory plan; leaves p as it is when the result cannot be proved right.
+// Rewrites kernels, calls, buffers and the memory plan. What cannot be proved right is left out.
 Result<AliasStats> alias_sets(Program& p, int64_t align = 64);
 
 // Bytes that calls write which do nothing but move elements: what alias_sets is there to reduce.

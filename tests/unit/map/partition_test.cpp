@@ -1,0 +1,60 @@
+// A graph cut between a device and the host: tensors between the parts by name.
+#include "dlc/map/partition.h"
+
+#include <map>
+
+#include "dlc/hw/load.h"
+#include "dlc_test/graph_text.h"
+
+using namespace dlc;
+using dlc_test::elements;
+using dlc_test::parsed;
+
+namespace {
+
+// A device that takes max alone.
+Result<std::vector<Refusal>> takes_max(const Program& p) {
+  std::vector<Refusal> out;
+  for (size_t c = 0; c < p.calls.size(); ++c)
+    if (print(p.kernels[static_cast<size_t>(p.calls[c].kernel)]).find("max(") == std::string::npos)
+      out.push_back({static_cast<int>(c), "no instruction", "it is no max", 0, "", false});
+  return out;
+}
+
+// The parts one after the other, as a session runs them, are the graph.
+void check_same(const Graph& g, size_t parts) {
+  REQUIRE_OK(const HwDescription hw, load_hw("native"));
+  REQUIRE_OK(const Partitioning cut, partition(g, hw, "npu", takes_max));
+  CHECK(cut.partitions.size() == parts);
+  const Tensor x = dlc_test::floats({3}, {-1, -3, 2});
+  std::map<std::string, Tensor> values{{"x", x}}, results;
+  for (const Partition& part : cut.partitions) {
+    if (auto ok = verify(part.graph); !ok) FAIL(to_string(ok.error()));
+    std::vector<Tensor> in;
+    for (const ValueId v : part.graph.inputs) in.push_back(values.at(part.graph.value(v).name));
+    REQUIRE_OK(const auto out, run_graph(part.graph, in));
+    for (size_t i = 0; i < out.size(); ++i) {
+      values.try_emplace(part.graph.output_names[i], out[i]);
+      results[part.graph.output_names[i]] = out[i];
+    }
+  }
+  REQUIRE_OK(const auto want, run_graph(g, std::span(&x, 1)));
+  for (size_t i = 0; i < want.size(); ++i) CHECK(elements(results.at(g.output_names[i])) == elements(want[i]));
+}
+
+const std::string kNodes =
+    "in %x: f32[3]\n%a: f32[3] = exp(%x)\n%b: f32[3] = sin(%x)\n%c: f32[3] = max_n(%a, %b)\n%d: f32[3] = neg(%c)\n";
+
+}  // namespace
+
+TEST_CASE("an output may be called as a value is that crosses the cut") {
+  check_same(parsed(kNodes + "out %d \"y\""), 3);
+  for (const std::string name : {"a", "b", "c", "d", "x"})
+    check_same(parsed(kNodes + "out %a \"" + name + "\"\nout %d \"y\""), 3);
+  check_same(parsed(kNodes + "out %c \"a\"\nout %a \"c\"\nout %d \"a_1\""), 3);
+}
+
+TEST_CASE("outputs that no node makes come from the host") {
+  check_same(parsed(kNodes + "const @k: f32[2] = [1, 2]\nout %d \"y\"\nout %x \"z\"\nout @k \"k\""), 4);
+  check_same(parsed("in %x: f32[3]\nout %x \"z\""), 1);
+}
