@@ -74,7 +74,9 @@ class Formula {
   std::unexpected<Error> error() {
     Loc loc = where_;
     loc.column += static_cast<int>(at_);
-    return fail(loc, "cannot read the formula '" + std::string(text_) + "'",
+    constexpr size_t kShown = 100;  // of a text that may be long
+    const std::string shown = std::string(text_.substr(0, kShown)) + (text_.size() > kShown ? " ..." : "");
+    return fail(loc, "cannot read the formula '" + shown + "'",
                 "integers, i, + - * / **, floor() and parentheses");
   }
   Result<Rational> checked(std::optional<Rational> r) const {

@@ -265,5 +265,5 @@ TEST_CASE("rewriting rebuilds and folds, substitution respects loops") {
   CHECK(r.text(substitute(over({{"i", 2}, {"i_", 3}}, both), n_is_i)) == "s64 sum[i__ < 2, i_ < 3] (i + i_ + i__)");
   CHECK(r.text(substitute(over({{"i", 2}}, both), n_is_i)) == "s64 sum[i__ < 2] (i + i_ + i__)");
   CHECK(r.text(substitute(over({{"i", 2}}, over({{"i_", 3}}, both)), n_is_i)) ==
-        "s64 sum[i__ < 2] sum[i_ < 3] (i + i_ + i__)");
+        "s64 sum[i__ < 2] (sum[i_ < 3] (i + i_ + i__))");
 }
