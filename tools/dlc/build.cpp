@@ -200,6 +200,9 @@ Result<Built> build_source(Source source, Hardware hardware, const ModelOptions&
     DLC_TRY(const auto passes, optimise(*source.graph, dump, cx));
     b.passes.insert(b.passes.end(), passes.begin(), passes.end());
   } else {
+    if (auto plan = check_memory_plan(*source.program); !plan)
+      return fail({o.file, 0, 0, {}}, std::string(plan.error().message()),
+                  "dlc opt --passes=plan_memory gives every buffer a place");
     b.model.inputs = program_ports(*source.program, BufferKind::input);
     b.model.outputs = program_ports(*source.program, BufferKind::output);
     b.model.symbols = source.program->symbols;

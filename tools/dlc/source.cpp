@@ -113,9 +113,6 @@ Result<Graph> read_graph(std::string_view text, const std::string& file, const N
 
 Result<Program> read_program(std::string_view text, const std::string& file, const NamedTensors& weights) {
   DLC_TRY(Program p, parse_program(text, file));
-  if (auto plan = check_memory_plan(p); !plan)
-    return fail({file, 0, 0, {}}, std::string(plan.error().message()),
-                "dlc opt --passes=plan_memory gives every buffer a place");
   for (const ProgramBuffer& b : p.buffers) {
     if (b.kind != BufferKind::constant || b.alias) continue;
     const auto it = std::ranges::find(weights, b.name, &NamedTensors::value_type::first);
