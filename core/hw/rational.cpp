@@ -76,8 +76,7 @@ class Formula {
     loc.column += static_cast<int>(at_);
     constexpr size_t kShown = 100;  // of a text that may be long
     const std::string shown = std::string(text_.substr(0, kShown)) + (text_.size() > kShown ? " ..." : "");
-    return fail(loc, "cannot read the formula '" + shown + "'",
-                "integers, i, + - * / **, floor() and parentheses");
+    return fail(loc, "cannot read the formula '" + shown + "'", "integers, i, + - * / **, floor() and parentheses");
   }
   Result<Rational> checked(std::optional<Rational> r) const {
     if (!r) return fail(where_, "overflow or division by zero in '" + std::string(text_) + "'");

@@ -114,18 +114,6 @@ TEST_CASE("native describes this machine, up to the level asked for") {
   REQUIRE_ERROR(load_hw("native,max=v9"), "max=v9 is not one of v1, v2, v3, v4");
 }
 
-TEST_CASE("units that need what the machine lacks are dropped, with the rules that name them") {
-  REQUIRE_OK(HwDescription v4, load_hw("x86-64-v4", {{std::string(DLC_SOURCE_DIR) + "/hwdesc"}}));
-  const std::vector<std::string> avx2 = {"avx", "avx2", "fma", "sse2"};
-  REQUIRE(drop_missing_units(v4, avx2).has_value());
-  CHECK(v4.find_unit("avx2_f32") >= 0);
-  CHECK(v4.find_unit("amx_s8") == -1);
-  CHECK(v4.find_memory("zmm") == -1);
-  CHECK(v4.ops.empty());
-  v4.codegen.missing["avx512f"] = "reject";
-  REQUIRE_ERROR(drop_missing_units(v4, avx2), "x86_64_v4 needs the feature 'avx512f', which this machine lacks");
-}
-
 TEST_CASE("the contract of the generic backend") {
   const auto outside = [](const HwDescription& hw) {
     std::string out;

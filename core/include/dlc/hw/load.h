@@ -38,10 +38,6 @@ Result<std::string> native_yaml(std::string_view max = {});
 // Features the machine this runs on has, named as in `needs:` (avx2, avx512f, amx_int8, ...), sorted.
 std::vector<std::string> native_features();
 
-// Drops units and memories whose `needs` are not all among `features`, and the `ops` entries that name a dropped unit.
-// An error when the description says `missing: {feature: reject}` of an absent feature.
-Result<> drop_missing_units(HwDescription& hw, const std::vector<std::string>& features);
-
 // Tries every law of every def on `samples` seeded random arguments and the corners of their types.
 Result<> check_laws(const HwDescription& hw, uint64_t seed, int samples);
 
