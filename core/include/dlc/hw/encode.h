@@ -1,8 +1,8 @@
 // Instructions as field values, as words, and as assembler text.
 //
-//   mac accum=0 wdir=row zin=-3 in_base=0 n_ow=14 n_oh=14 wai=0x1        # fields left out are 0 (or `plus`, or the
-//   first
-//                                                                        # enumerator)
+//   mac accum=0 wdir=row zin=-3 in_base=0 n_ow=14 n_oh=14 wai=0x1
+//
+// Fields left out are 0, or `plus`, or the first enumerator.
 //
 // decode(encode(i)) == i and encode(decode(w)) == w: a word has one meaning, and bits that no field claims must be 0.
 #pragma once
