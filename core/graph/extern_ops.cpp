@@ -10,11 +10,8 @@ namespace dlc {
 
 namespace {
 
-int64_t integer(const Attrs& attrs, std::string_view name, int64_t otherwise) {
-  auto a = attrs.find(name);
-  const auto* e = a == attrs.end() ? nullptr : std::get_if<Expr>(&a->second);
-  return e && e->constant() ? *e->constant() : otherwise;
-}
+// One that is given or has a default.
+int64_t integer(const Attributes& attrs, std::string_view name) { return attrs.integer(name).value_or(0); }
 
 // Whether element a of t is less than element b; NaN is more than any number.
 bool less(const Tensor& t, int64_t a, int64_t b) {
@@ -27,12 +24,12 @@ bool less(const Tensor& t, int64_t a, int64_t b) {
 }
 
 // The k largest (or smallest) elements along an axis and where they were; of equal ones the first comes first.
-Result<std::vector<Tensor>> top_k(std::span<const Tensor> inputs, const Attrs& attrs) {
+Result<std::vector<Tensor>> top_k(std::span<const Tensor> inputs, const Attributes& attrs) {
   const Tensor& x = inputs[0];
-  const int64_t k = integer(attrs, "k", 0);
-  int64_t axis = integer(attrs, "axis", -1);
+  const int64_t k = integer(attrs, "k");
+  int64_t axis = integer(attrs, "axis");
   if (axis < 0) axis += x.rank();
-  const bool largest = integer(attrs, "largest", 1) != 0;
+  const bool largest = integer(attrs, "largest") != 0;
   std::vector<int64_t> shape = x.shape();
   const int64_t extent = shape[static_cast<size_t>(axis)];
   if (k > extent) return fail({}, "top_k of " + std::to_string(k) + " among " + std::to_string(extent) + " elements");
@@ -61,7 +58,7 @@ Result<std::vector<Tensor>> top_k(std::span<const Tensor> inputs, const Attrs& a
 }
 
 // The indices of the elements that are not zero, one column each, in row-major order.
-Result<std::vector<Tensor>> non_zero(std::span<const Tensor> inputs, const Attrs&) {
+Result<std::vector<Tensor>> non_zero(std::span<const Tensor> inputs, const Attributes&) {
   const Tensor& x = inputs[0];
   std::vector<int64_t> found;
   for (int64_t i = 0; i < x.elements(); ++i)
@@ -118,8 +115,8 @@ struct Slices {
   }
 };
 
-Result<std::vector<Tensor>> compress(std::span<const Tensor> inputs, const Attrs& attrs) {
-  const Slices x(inputs[0], integer(attrs, "axis", 0));
+Result<std::vector<Tensor>> compress(std::span<const Tensor> inputs, const Attributes& attrs) {
+  const Slices x(inputs[0], integer(attrs, "axis"));
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < std::min(x.count, inputs[1].elements()); ++i)
     if (inputs[1].get_int(i) != 0) kept.push_back(i);
@@ -128,7 +125,7 @@ Result<std::vector<Tensor>> compress(std::span<const Tensor> inputs, const Attrs
 }
 
 // What the values are above 0, then what they are below.
-Result<std::vector<Tensor>> bind_values(std::span<const Tensor> inputs, const Attrs&) {
+Result<std::vector<Tensor>> bind_values(std::span<const Tensor> inputs, const Attributes&) {
   constexpr int64_t kMost = int64_t{1} << 40;  // larger ones mean "to the end"
   std::vector<int64_t> shape{0};
   for (const int sign : {1, -1})
@@ -142,8 +139,8 @@ Result<Tensor> integers(const std::vector<int64_t>& values) {
   return Tensor::from<int64_t>(kS64, {static_cast<int64_t>(values.size())}, values);
 }
 
-Result<std::vector<Tensor>> unique(std::span<const Tensor> inputs, const Attrs& attrs) {
-  const Slices x(inputs[0], integer(attrs, "axis", 0));
+Result<std::vector<Tensor>> unique(std::span<const Tensor> inputs, const Attributes& attrs) {
+  const Slices x(inputs[0], integer(attrs, "axis"));
   std::vector<int64_t> order(static_cast<size_t>(x.count));
   std::iota(order.begin(), order.end(), int64_t{0});
   std::ranges::stable_sort(order, [&](int64_t a, int64_t b) { return x.compare(a, b) < 0; });
@@ -152,7 +149,7 @@ Result<std::vector<Tensor>> unique(std::span<const Tensor> inputs, const Attrs& 
     if (groups.empty() || x.compare(groups.back()[0], i) != 0) groups.emplace_back();
     groups.back().push_back(i);
   }
-  if (integer(attrs, "sorted", 1) == 0) std::ranges::sort(groups, {}, [](const auto& g) { return g[0]; });
+  if (integer(attrs, "sorted") == 0) std::ranges::sort(groups, {}, [](const auto& g) { return g[0]; });
   std::vector<int64_t> first, which(order.size()), counts;
   for (size_t g = 0; g < groups.size(); ++g) {
     first.push_back(groups[g][0]);
@@ -186,14 +183,14 @@ double intersection_over_union(const Box& a, const Box& b) {
 }
 
 // Of overlapping boxes the one with the best score stays: rows of (batch, class, box).
-Result<std::vector<Tensor>> non_max_suppression(std::span<const Tensor> inputs, const Attrs& attrs) {
+Result<std::vector<Tensor>> non_max_suppression(std::span<const Tensor> inputs, const Attributes& attrs) {
   const Tensor &boxes = inputs[0], &scores = inputs[1];
   const auto scalar = [&](size_t i, double otherwise) {
     return i < inputs.size() && inputs[i].is_valid() && inputs[i].elements() > 0 ? inputs[i].get_double(0) : otherwise;
   };
   const double most = scalar(2, 0), overlap = scalar(3, 0);
   const double least_score = scalar(4, -std::numeric_limits<double>::infinity());
-  const bool center = integer(attrs, "center_point_box", 0) != 0;
+  const bool center = integer(attrs, "center_point_box") != 0;
   const int64_t batches = scores.shape()[0], classes = scores.shape()[1], count = scores.shape()[2];
   std::vector<std::array<int64_t, 3>> rows;
   for (int64_t b = 0; b < batches; ++b)

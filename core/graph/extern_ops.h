@@ -9,13 +9,13 @@
 
 #include "dlc/base/diag.h"
 #include "dlc/base/tensor.h"
-#include "dlc/ops/record.h"
+#include "dlc/ops/attributes.h"
 
 namespace dlc {
 
 // Inputs as the node has them (an absent one is an invalid Tensor), attributes without symbols: one that stands for a
 // size the op finds out is absent. Returns every result.
-using ExternOp = Result<std::vector<Tensor>> (*)(std::span<const Tensor> inputs, const Attrs& attrs);
+using ExternOp = Result<std::vector<Tensor>> (*)(std::span<const Tensor> inputs, const Attributes& attrs);
 
 ExternOp find_extern_op(std::string_view name);  // null when there is none
 

@@ -118,7 +118,8 @@ struct GraphRunner::Impl {
     if (record->is_extern()) {
       const ExternOp op = find_extern_op(n.op);
       if (!op) return fail(location(n), "the extern op " + n.op + " has no reference");
-      return op(inputs, known_attrs(n.attrs, bindings));
+      const Attrs given = known_attrs(n.attrs, bindings);
+      return op(inputs, Attributes(*record, given));
     }
     DLC_TRY(const Attrs attrs, concrete_attrs(n.attrs, bindings, location(n)));
     std::vector<std::optional<TensorType>> types;

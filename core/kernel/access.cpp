@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "dlc/base/checked.h"
+#include "dlc/kernel/condition.h"
 #include "typing.h"
 
 namespace dlc {
@@ -67,26 +68,20 @@ void learn_condition(const Val& condition, bool holds, Known& known) {
   if (!typing::is_comparison(op)) return;
   const auto a = val::as_expr(condition->args[0]), b = val::as_expr(condition->args[1]);
   if (!a || !b) return;
-  const Expr up = *a - *b, down = *b - *a;
-  switch (op) {
-    case BinaryOp::ge:
-      return learn(holds ? up : down - 1, known);
-    case BinaryOp::gt:
-      return learn(holds ? up - 1 : down, known);
-    case BinaryOp::le:
-      return learn(holds ? down : up - 1, known);
-    case BinaryOp::lt:
-      return learn(holds ? down - 1 : up, known);
-    default:
-      if ((op == BinaryOp::eq) == holds) {
-        learn(up, known);
-        learn(down, known);
-      } else if (provably_nonnegative(up, known)) {  // not equal, and no less
-        learn(up - 1, known);
-      } else if (provably_nonnegative(down, known)) {
-        learn(down - 1, known);
-      }
+  if (op == BinaryOp::eq || op == BinaryOp::ne) {
+    const Expr up = *a - *b, down = *b - *a;
+    if ((op == BinaryOp::eq) == holds) {
+      learn(up, known);
+      learn(down, known);
+    } else if (provably_nonnegative(up, known)) {  // not equal, and no less
+      learn(up - 1, known);
+    } else if (provably_nonnegative(down, known)) {
+      learn(down - 1, known);
+    }
+    return;
   }
+  const Expr e = *nonnegative_form(op, *a, *b);
+  learn(holds ? e : -1 - e, known);
 }
 
 }  // namespace

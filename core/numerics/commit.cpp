@@ -6,6 +6,8 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <ranges>
+#include <set>
 
 #include "core/numerics/rewriter.h"
 #include "dlc/io/file.h"
@@ -72,6 +74,7 @@ class Commit {
 
   Result<> run() {
     DLC_CHECK(commute_with_movement(r_));
+    r_.count_uses();
     for (const NodeId id : g_.order())
       if (!g_.node(id).erased && g_.node(id).op == "quantize_linear") DLC_CHECK(quantize(id));
     sweep();
@@ -94,7 +97,7 @@ class Commit {
     NodeId at = root;
     while (fold_activation(r_, g_, g_.node(at), folded)) {
       const ValueId in = g_.node(at).inputs[0];
-      if (g_.value(in).producer == kNoNode || g_.users(in).size() != 1 || is_output(in)) break;
+      if (g_.value(in).producer == kNoNode || !r_.used_once(in) || is_output(in)) break;
       append(folded.locations, g_.node(at).locations);
       at = g_.value(in).producer;
     }
@@ -144,17 +147,17 @@ class Commit {
 
   // Nodes whose results nothing uses any more.
   void sweep() {
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      auto order = g_.order();
-      for (auto it = order.rbegin(); it != order.rend(); ++it) {
-        const auto& outputs = g_.node(*it).outputs;
-        const bool used = std::ranges::any_of(outputs, [&](ValueId v) { return is_output(v) || !g_.users(v).empty(); });
-        if (used) continue;
-        g_.erase(*it);
-        changed = true;
-      }
+    std::vector<int> uses;
+    for (const auto& users : g_.all_users()) uses.push_back(static_cast<int>(users.size()));
+    for (const ValueId v : g_.outputs) ++uses[static_cast<size_t>(v)];
+    const auto order = g_.order();
+    for (const NodeId id : order | std::views::reverse) {
+      const Node& n = g_.node(id);
+      if (std::ranges::any_of(n.outputs, [&](ValueId v) { return uses[static_cast<size_t>(v)] > 0; })) continue;
+      const std::set<ValueId> inputs(n.inputs.begin(), n.inputs.end());
+      for (const ValueId v : inputs)
+        if (v != kNoValue) --uses[static_cast<size_t>(v)];
+      g_.erase(id);
     }
   }
 

@@ -153,7 +153,7 @@ RuleResult commit_table(Rewriter& r, const Site& s) {
     if (g.value(n.outputs[0]).type.shape != g.value(data).type.shape) return Refused{"it changes the shape"};
     DLC_TRY(source, r.dequantized(data));
     if (source) break;
-    if (g.value(data).producer == kNoNode || g.users(data).size() != 1)
+    if (g.value(data).producer == kNoNode || !r.used_once(data))
       return Refused{"its input is not quantised per tensor"};
     at = g.value(data).producer;
   }

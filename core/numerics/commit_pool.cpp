@@ -13,21 +13,8 @@ struct Window {
   std::vector<Expr> kernel, stride, pad_lo, pad_hi;
 };
 
-std::vector<Expr> list_attr(const Node& n, const char* name, size_t rank, int64_t fallback) {
-  const auto it = n.attrs.find(name);
-  if (it != n.attrs.end())
-    if (const auto* v = std::get_if<std::vector<Expr>>(&it->second)) return *v;
-  return std::vector<Expr>(rank, Expr(fallback));
-}
-
 bool all_are(const std::vector<Expr>& v, int64_t c) {
   return std::ranges::all_of(v, [&](const Expr& e) { return e.is(c); });
-}
-
-bool flag(const Node& n, const char* name) {
-  const auto it = n.attrs.find(name);
-  const Expr* e = it == n.attrs.end() ? nullptr : std::get_if<Expr>(&it->second);
-  return e != nullptr && !e->is(0);
 }
 
 // A mean over all axes from 2 on is a pool whose window is the whole map.
@@ -51,19 +38,22 @@ std::optional<Window> whole_map(const Graph& g, const Node& n) {
   return w;
 }
 
-Attempt<Window> window_of(const Graph& g, const Node& n) {
+Attempt<Window> window_of(const Graph& g, const Node& n, const Attributes& attrs) {
   if (n.op == "reduce_mean") {
     const auto w = whole_map(g, n);
     if (!w) return Refused{"it is a mean over other axes than the spatial ones"};
     return *w;
   }
   const size_t rank = g.value(n.inputs[0]).type.shape.size() - 2;
-  Window w{list_attr(n, "kernel", rank, 1), list_attr(n, "stride", rank, 1), list_attr(n, "pad_lo", rank, 0),
-           list_attr(n, "pad_hi", rank, 0)};
-  if (!all_are(list_attr(n, "dilation", rank, 1), 1)) return Refused{"the window is dilated"};
-  if (flag(n, "ceil_mode")) return Refused{"ceil_mode is set"};
-  if (!flag(n, "count_include_pad") && !(all_are(w.pad_lo, 0) && all_are(w.pad_hi, 0)))
+  const auto kernel = attrs.list("kernel", rank), stride = attrs.list("stride", rank);
+  const auto lo = attrs.list("pad_lo", rank), hi = attrs.list("pad_hi", rank), dilation = attrs.list("dilation", rank);
+  if (!kernel || !stride || !lo || !hi || !dilation)
+    return Refused{"the window has not one size for each spatial axis"};
+  if (!all_are(*dilation, 1)) return Refused{"the window is dilated"};
+  if (attrs.integer("ceil_mode") != 0) return Refused{"ceil_mode is set"};
+  if (attrs.integer("count_include_pad") != 1 && !(all_are(*lo, 0) && all_are(*hi, 0)))
     return Refused{"the divisor differs at the border (padding is not counted)"};
+  const Window w{*kernel, *stride, *lo, *hi};
   return w;
 }
 
@@ -73,7 +63,7 @@ RuleResult commit_pool(Rewriter& r, const Site& s) {
   const Node n = r.graph().node(s.root);
   DLC_TRY(const auto x, r.dequantized(n.inputs[0]));
   if (!x) return Refused{"the input is not quantised per tensor"};
-  const auto w = window_of(r.graph(), n);
+  const auto w = window_of(r.graph(), n, r.attributes(n));
   if (!w) return Refused{w.why()};
   Expr count(1);
   for (const Expr& k : w->kernel) count = count * k;

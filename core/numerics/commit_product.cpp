@@ -66,18 +66,6 @@ RuleResult scale_channels(Rewriter& r, const Site& s, ValueId acc, double sx, co
 
 bool has(const Node& n, size_t i) { return i < n.inputs.size() && n.inputs[i] != kNoValue; }
 
-int64_t int_attr(const Node& n, const char* name, int64_t fallback) {
-  const auto it = n.attrs.find(name);
-  const Expr* e = it == n.attrs.end() ? nullptr : std::get_if<Expr>(&it->second);
-  return e != nullptr ? e->constant().value_or(fallback) : fallback;
-}
-
-double real_attr(const Node& n, const char* name, double fallback) {
-  const auto it = n.attrs.find(name);
-  const double* d = it == n.attrs.end() ? nullptr : std::get_if<double>(&it->second);
-  return d != nullptr ? *d : fallback;
-}
-
 }  // namespace
 
 RuleResult commit_conv(Rewriter& r, const Site& s) {
@@ -112,10 +100,10 @@ RuleResult commit_conv(Rewriter& r, const Site& s) {
 RuleResult commit_product(Rewriter& r, const Site& s) {
   const Node n = r.graph().node(s.root);
   const bool gemm = n.op == "gemm";
-  if (gemm &&
-      (real_attr(n, "alpha", 1) != 1 || (has(n, 2) && real_attr(n, "beta", 1) != 1) || int_attr(n, "trans_a", 0) != 0))
+  const Attributes attrs = r.attributes(n);
+  if (gemm && (attrs.real("alpha") != 1 || (has(n, 2) && attrs.real("beta") != 1) || attrs.integer("trans_a") != 0))
     return Refused{"alpha, beta or trans_a is not the default"};
-  const bool transposed = gemm && int_attr(n, "trans_b", 0) != 0;
+  const bool transposed = gemm && attrs.integer("trans_b") != 0;
   DLC_TRY(const auto x, r.dequantized(n.inputs[0]));
   if (!x) return Refused{"the left operand is not quantised per tensor"};
   const auto w = r.dequantized_weight(n.inputs[1]);

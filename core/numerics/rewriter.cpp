@@ -12,8 +12,6 @@ const Node* producer(const Graph& g, ValueId v, std::string_view op) {
   return n.op == op ? &n : nullptr;
 }
 
-int64_t single_int(const AttrValue& a) { return std::get<Expr>(a).constant().value_or(0); }
-
 }  // namespace
 
 std::optional<PerTensor> per_tensor(const Graph& g, const Node& n) {
@@ -27,6 +25,11 @@ std::optional<PerTensor> per_tensor(const Graph& g, const Node& n) {
     p.zero = z->get_int(0);
   }
   return p;
+}
+
+void Rewriter::count_uses() {
+  uses_.clear();
+  for (const auto& users : g_.all_users()) uses_.push_back(static_cast<int>(users.size()));
 }
 
 // u8 and s8 are the same bits shifted by 128: q_u8 - zero_u8 == q_s8 - (zero_u8 - 128).
@@ -100,8 +103,9 @@ std::optional<Rewriter::Weight> Rewriter::dequantized_weight(ValueId v) const {
     w.scales.push_back(s);
   }
   if (w.scales.size() > 1) {
-    const auto axis = n->attrs.find("axis");
-    w.axis = axis == n->attrs.end() ? 1 : single_int(axis->second);
+    const auto axis = attributes(*n).integer("axis");
+    if (!axis) return std::nullopt;
+    w.axis = *axis;
     if (w.axis < 0) w.axis += w.q.rank();
   }
   return w;

@@ -9,6 +9,7 @@
 
 #include "core/numerics/multiplier.h"
 #include "dlc/numerics/commit.h"
+#include "dlc/ops/attributes.h"
 
 namespace dlc::numerics {
 
@@ -68,6 +69,13 @@ class Rewriter {
   explicit Rewriter(Graph& g) : g_(g) {}
 
   Graph& graph() { return g_; }
+  // Of a node whose op has a record: every node that add_node made.
+  Attributes attributes(const Node& n) const { return {*g_.record_set().find(n.op), n.attrs}; }
+  // Whether only one node uses v, as the graph was when the rules began: what they add uses integers alone.
+  bool used_once(ValueId v) const {
+    return static_cast<size_t>(v) < uses_.size() && uses_[static_cast<size_t>(v)] == 1;
+  }
+  void count_uses();
   // v as an s8 per-tensor quantised value when a dequantize_linear makes it; u8 is shifted to s8.
   Result<std::optional<Quantized>> dequantized(ValueId v);
   // The s8 weight and its scales (one, or one per index of `axis`) when v is a dequantised constant with zero point 0.
@@ -96,6 +104,7 @@ class Rewriter {
  private:
   Result<ValueId> as_s8(ValueId v, int64_t& zero);
   Graph& g_;
+  std::vector<int> uses_;               // by value
   std::map<ValueId, ValueId> shifted_;  // u8 value -> its s8 form
 };
 

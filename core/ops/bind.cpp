@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "dlc/kernel/condition.h"
+
 namespace dlc::detail {
 
 const TypeRef& type_or_default(const TypeRef& t) {

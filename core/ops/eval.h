@@ -80,7 +80,4 @@ class Evaluator {
   int steps_ = 0;  // nodes evaluated
 };
 
-// c such that c >= 0 exactly where the condition holds; nullopt when it reads data.
-std::optional<Expr> nonnegative_form(const Val& condition);
-
 }  // namespace dlc::detail

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "core/passes/passes.h"
+#include "dlc/ops/attributes.h"
 
 namespace dlc {
 
@@ -31,31 +32,17 @@ std::vector<double> doubles(const Tensor& t) {
   return v;
 }
 
-double real_attribute(const Node& n, std::string_view name, double otherwise) {
-  auto a = n.attrs.find(name);
-  if (a == n.attrs.end()) return otherwise;
-  if (const auto* d = std::get_if<double>(&a->second)) return *d;
-  if (const auto* e = std::get_if<Expr>(&a->second))
-    if (auto c = e->constant()) return static_cast<double>(*c);
-  return std::nan("");
-}
-
-int64_t integer_attribute(const Node& n, std::string_view name, int64_t otherwise) {
-  auto a = n.attrs.find(name);
-  if (a == n.attrs.end()) return otherwise;
-  const auto* e = std::get_if<Expr>(&a->second);
-  return e && e->constant() ? *e->constant() : -1;
-}
+Attributes attributes(const Graph& g, const Node& n) { return {*g.record_set().find(n.op), n.attrs}; }
 
 std::optional<ChannelAffine> batch_norm(const Graph& g, const Node& n) {
   if (n.op != "batch_norm" || n.inputs.size() != 5 || n.outputs.size() != 1) return std::nullopt;
   const Tensor *scale = constant(g, n.inputs[1]), *bias = constant(g, n.inputs[2]);
   const Tensor *mean = constant(g, n.inputs[3]), *variance = constant(g, n.inputs[4]);
-  const double epsilon = real_attribute(n, "epsilon", 1e-5);
-  if (!scale || !bias || !mean || !variance || std::isnan(epsilon)) return std::nullopt;
+  const auto epsilon = attributes(g, n).real("epsilon");
+  if (!scale || !bias || !mean || !variance || !epsilon) return std::nullopt;
   ChannelAffine a{.x = n.inputs[0], .scale = {}, .shift = {}};
   for (int64_t c = 0; c < scale->elements(); ++c) {
-    const double s = scale->get_double(c) / std::sqrt(variance->get_double(c) + epsilon);
+    const double s = scale->get_double(c) / std::sqrt(variance->get_double(c) + *epsilon);
     a.scale.push_back(s);
     a.shift.push_back(bias->get_double(c) - mean->get_double(c) * s);
   }
@@ -123,9 +110,9 @@ struct Weighted {
 
 std::optional<Weighted> weighted(const Graph& g, const Node& n) {
   if (n.op == "conv") return Weighted{0, n.op};
-  if (n.op == "conv_transpose" && integer_attribute(n, "group", 1) == 1) return Weighted{1, n.op};
-  if (n.op == "gemm" && real_attribute(n, "beta", 1) == 1 && real_attribute(n, "alpha", 1) == 1)
-    return Weighted{integer_attribute(n, "trans_b", 0) == 0 ? size_t{1} : size_t{0}, n.op};
+  if (n.op == "conv_transpose" && attributes(g, n).integer("group") == 1) return Weighted{1, n.op};
+  if (n.op == "gemm" && attributes(g, n).real("beta") == 1 && attributes(g, n).real("alpha") == 1)
+    return Weighted{attributes(g, n).integer("trans_b") == 0 ? size_t{1} : size_t{0}, n.op};
   if (n.op == "matmul" && g.value(n.inputs[0]).type.shape.size() == 2 && g.value(n.inputs[1]).type.shape.size() == 2)
     return Weighted{1, "gemm"};
   return std::nullopt;

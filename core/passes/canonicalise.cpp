@@ -10,6 +10,7 @@
 
 #include "core/passes/copy.h"
 #include "core/passes/passes.h"
+#include "dlc/ops/attributes.h"
 
 namespace dlc {
 
@@ -89,19 +90,6 @@ class Canonicaliser {
     return {};
   }
 
-  static std::vector<Expr> list(const Attrs& attrs, std::string_view name, size_t rank) {
-    auto a = attrs.find(name);
-    const auto* values = a == attrs.end() ? nullptr : std::get_if<std::vector<Expr>>(&a->second);
-    return values ? *values : std::vector<Expr>(rank, Expr(0));
-  }
-
-  static bool is_text(const Attrs& attrs, std::string_view name, std::string_view fallback, std::string_view wanted) {
-    auto a = attrs.find(name);
-    if (a == attrs.end()) return fallback == wanted;
-    const auto* s = std::get_if<std::string>(&a->second);
-    return s && *s == wanted;
-  }
-
   bool is_zero(ValueId v) const {
     const auto& constant = g_.value(v).constant;
     return constant && constant->elements() == 1 && constant->get_double(0) == 0;
@@ -114,29 +102,29 @@ class Canonicaliser {
     const NodeId p = g_.value(user.inputs[0]).producer;
     if (p == kNoNode || g_.node(p).op != "pad") return {};
     const Node& pad = g_.node(p);
-    if (!is_text(pad.attrs, "mode", "constant", "constant")) return {};
+    const Attributes padding(*g_.record_set().find("pad"), pad.attrs);
+    if (padding.text("mode") != "constant") return {};
     if (pad.inputs.size() > 1 && pad.inputs[1] != kNoValue && !is_zero(pad.inputs[1])) return {};
     const size_t rank = g_.value(user.inputs[0]).type.shape.size();
-    const auto lo = list(pad.attrs, "lo", rank), hi = list(pad.attrs, "hi", rank);
-    if (lo.size() != rank || hi.size() != rank || rank < 3) return {};
+    if (rank < 3) return {};
+    const auto los = padding.list("lo", rank), his = padding.list("hi", rank);
+    if (!los || !his) return {};
+    const auto &lo = *los, &hi = *his;
     for (size_t d = 0; d < rank; ++d) {
       if (d < 2 ? !(lo[d].is(0) && hi[d].is(0)) : !(lo[d].constant() >= 0 && hi[d].constant() >= 0)) return {};
     }
     Attrs attrs = user.attrs;
-    auto pad_lo = list(attrs, "pad_lo", rank - 2), pad_hi = list(attrs, "pad_hi", rank - 2);
-    if (pad_lo.size() != rank - 2 || pad_hi.size() != rank - 2) return {};
+    const Attributes own_attrs(*g_.record_set().find(user.op), user.attrs);
+    const auto own_lo = own_attrs.list("pad_lo", rank - 2), own_hi = own_attrs.list("pad_hi", rank - 2);
+    if (!own_lo || !own_hi) return {};
+    auto pad_lo = *own_lo, pad_hi = *own_hi;
     if (user.op == "avg_pool") {
       // In ceil mode a window may start in the data, padded or not, but not in the pool's own high padding.
-      const auto flag = [&](std::string_view name) {
-        auto a = attrs.find(name);
-        const auto* e = a == attrs.end() ? nullptr : std::get_if<Expr>(&a->second);
-        return e ? *e : Expr(0);
-      };
-      if (!flag("ceil_mode").is(0)) return {};
+      if (own_attrs.integer("ceil_mode") != 0) return {};
       // The padding counts as elements, so that the pool's own must, too.
       const bool own = std::ranges::any_of(pad_lo, [](const Expr& e) { return !e.is(0); }) ||
                        std::ranges::any_of(pad_hi, [](const Expr& e) { return !e.is(0); });
-      if (own && !flag("count_include_pad").is(1)) return {};
+      if (own && own_attrs.integer("count_include_pad") != 1) return {};
       attrs.insert_or_assign("count_include_pad", Expr(1));
     }
     for (size_t d = 0; d < rank - 2; ++d) {

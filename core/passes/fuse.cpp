@@ -1,5 +1,5 @@
 // Which nodes become one kernel; see dlc/passes/fuse.h for the rules.
-#include "dlc/passes/fuse.h"
+#include "dlc/passes/merge.h"
 
 #include <algorithm>
 #include <set>
@@ -72,7 +72,7 @@ class Fuser {
     std::vector<FusionGroup> groups;
     std::map<std::string, int> names;
     for (const auto& part : parts) {
-      DLC_TRY(auto group, merge_nodes(g_, part));
+      DLC_TRY(auto group, merge_nodes(g_, part, users_));
       if (const int count = names[group.kernel.name]++; count > 0) group.kernel.name += "_" + std::to_string(count);
       groups.push_back(std::move(group));
     }

@@ -1,11 +1,12 @@
 // The kernels of several nodes in one: tensors are joined by the values they are, statements follow each other.
+#include "dlc/passes/merge.h"
+
 #include <algorithm>
 #include <set>
 
 #include "core/passes/copy.h"
 #include "dlc/kernel/names.h"
 #include "dlc/kernel/normal_form.h"
-#include "dlc/passes/fuse.h"
 
 namespace dlc {
 
@@ -13,7 +14,10 @@ namespace {
 
 class Merger {
  public:
-  Merger(const Graph& g, std::span<const NodeId> nodes) : g_(g) { group_.nodes.assign(nodes.begin(), nodes.end()); }
+  Merger(const Graph& g, std::span<const NodeId> nodes, std::span<const std::vector<NodeId>> users)
+      : g_(g), users_(users) {
+    group_.nodes.assign(nodes.begin(), nodes.end());
+  }
 
   Result<FusionGroup> run() {
     for (NodeId n : group_.nodes) {
@@ -57,7 +61,7 @@ class Merger {
 
   bool seen_outside(ValueId v) const {
     if (std::ranges::find(g_.outputs, v) != g_.outputs.end()) return true;
-    const auto users = g_.users(v);
+    const auto& users = users_[static_cast<size_t>(v)];
     if (users.empty()) return true;  // a result nobody uses is still written
     return std::ranges::any_of(users,
                                [&](NodeId u) { return std::ranges::find(group_.nodes, u) == group_.nodes.end(); });
@@ -164,6 +168,7 @@ class Merger {
   }
 
   const Graph& g_;
+  std::span<const std::vector<NodeId>> users_;
   FusionGroup group_;
   std::set<ValueId> stays_;  // constants of one element that are tensors all the same
   std::map<ValueId, int> tensor_of_;
@@ -173,7 +178,12 @@ class Merger {
 }  // namespace
 
 Result<FusionGroup> merge_nodes(const Graph& g, std::span<const NodeId> nodes) {
-  DLC_TRY(auto group, Merger(g, nodes).run());
+  return merge_nodes(g, nodes, g.all_users());
+}
+
+Result<FusionGroup> merge_nodes(const Graph& g, std::span<const NodeId> nodes,
+                                std::span<const std::vector<NodeId>> users) {
+  DLC_TRY(auto group, Merger(g, nodes, users).run());
   group.kernel = inline_temporaries(group.kernel, g.symbols);
   if (nodes.size() == 1) {
     const Record* record = g.record_set().find(g.node(nodes[0]).op);
