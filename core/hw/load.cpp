@@ -168,7 +168,7 @@ yaml::Ptr resolve_siblings(ReadContext& cx, const yaml::Node& n, int depth) {
       base = nullptr;
     }
     auto own = std::make_shared<yaml::Node>(*e.value);
-    std::erase_if(own->entries, [](const yaml::Entry& x) { return x.key == "like"; });
+    own->remove("like");
     e.value = base ? yaml::merge(base->value, own) : own;
     again = again || e.value->find("like") != nullptr;
   }

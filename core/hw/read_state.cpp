@@ -128,9 +128,10 @@ void read_rom(ReadContext& cx, MapReader& m, HwState& s) {
   const auto* formula = m.need("formula");
   const auto* digest = m.find("digest");
   if (!formula) return;
-  const std::string text = cx.text(*formula);
+  const auto f = Formula::parse(cx.text(*formula), formula->text_loc());
+  if (!f) return cx.error(f.error());
   for (int64_t i = 0; i < s.words; ++i) {
-    const auto v = evaluate_formula(text, i, formula->text_loc());
+    const auto v = f->at(i);
     if (!v) return cx.error(v.error());
     if (*v < s.elem.dtype.min_value() || *v > s.elem.dtype.max_value())
       return cx.error(formula->loc(), "entry " + std::to_string(i) + " of rom '" + s.name + "' is " +

@@ -111,7 +111,9 @@ class Builder : public YAML::EventHandler {
     if (key.text == "<<") throw Refused{loc, "merge key '<<' is not allowed", "use like: name"};
     if (const Entry* old = top.node->find(key.text))
       throw Refused{loc, "key '" + key.text + "' appears twice; first at line " + std::to_string(old->line), ""};
-    top.node->entries.push_back({key.text, loc.line, loc.column, nullptr});
+    if (top.node->entries.size() >= kMaxEntries)
+      throw Refused{loc, "a map of more than " + std::to_string(kMaxEntries) + " keys", ""};
+    top.node->add({key.text, loc.line, loc.column, nullptr});
     top.have_key = true;
   }
 
@@ -125,9 +127,21 @@ class Builder : public YAML::EventHandler {
 }  // namespace
 
 const Entry* Node::find(std::string_view key) const {
-  for (const Entry& e : entries)
-    if (e.key == key) return &e;
-  return nullptr;
+  const auto it = index.find(key);
+  return it == index.end() ? nullptr : &entries[it->second];
+}
+
+void Node::add(Entry e) {
+  index.emplace(e.key, entries.size());
+  entries.push_back(std::move(e));
+}
+
+void Node::remove(std::string_view key) {
+  std::vector<Entry> rest;
+  rest.swap(entries);
+  index.clear();
+  for (Entry& e : rest)
+    if (e.key != key) add(std::move(e));
 }
 
 std::string_view describe(Kind kind) {
@@ -169,16 +183,17 @@ Ptr merge(const Ptr& base, const Ptr& over) {
   if (base->kind != Kind::map || over->kind != Kind::map) return over;
   auto out = std::make_shared<Node>(*over);
   out->entries.clear();
+  out->index.clear();
   out->nodes = 1;
   for (const Entry& b : base->entries) {
     const Entry* o = over->find(b.key);
     if (o && o->value->kind == Kind::null) continue;
     Entry e = o ? *o : b;
     if (o) e.value = merge(b.value, o->value);
-    out->entries.push_back(std::move(e));
+    out->add(std::move(e));
   }
   for (const Entry& o : over->entries)
-    if (!base->find(o.key)) out->entries.push_back(o);
+    if (!base->find(o.key)) out->add(o);
   for (const Entry& e : out->entries) out->nodes += e.value->nodes;
   return out;
 }

@@ -189,3 +189,24 @@ TEST_CASE("a machine with scopes, links and units") {
   REQUIRE_ERROR(with("managed: planner", "managed: plan"), "'plan' is not a value of 'managed' in memory 'hbm'");
   REQUIRE_ERROR(with("{kernel: 3us}", "{kernel: 3kg}"), "'3kg' is not a time: its unit is 'kg'");
 }
+
+TEST_CASE("large maps and formulas are read at once, or refused") {
+  std::string text = kMini + "limits:\n";
+  for (int i = 0; i < 15'000; ++i) text += "  m" + std::to_string(i) + ": 1\n";
+  REQUIRE_OK(const HwDescription hw, parse_hw(text, "mini.yaml"));
+  CHECK(hw.limits.size() == 15'000);
+  for (int i = 15'000; i < 20'001; ++i) text += "  m" + std::to_string(i) + ": 1\n";
+  REQUIRE_ERROR(parse_hw(text, "mini.yaml"), "a map of more than 20000 keys");
+
+  std::string sum = "i";
+  while (sum.size() < 900) sum += "+i";
+  const auto rom = [](const std::string& type, const std::string& formula) {
+    return parse_hw(mini_with("{rom: \"u3 -> u16\", formula: \"floor(65536/(i + 2) + 1/2)\"}",
+                              "{rom: \"" + type + "\", formula: \"" + formula + "\"}"),
+                    "mini.yaml");
+  };
+  REQUIRE_OK(const HwDescription wide, rom("u16 -> s32", sum));
+  CHECK(wide.state[static_cast<size_t>(wide.find_state("inv"))].rom.back() == 65535 * 451);
+  REQUIRE_ERROR(rom("u3 -> u16", sum + "+" + sum), "a formula of 1803 characters; the limit is 1000");
+  REQUIRE_ERROR(rom("u3 -> u16", "2**121"), "a power beyond 0 .. 120");
+}
