@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kMinOpset = 1;  // before kFirstOpset only ops that did not change
 constexpr int kFirstOpset = 7;
-constexpr int kMaxOpset = 22;
+constexpr int kMaxOpset = 27;
 constexpr int kRecursionLimit = 64;  // of protobuf messages: subgraphs in attributes nest four messages a level
 
 bool is_default_domain(const std::string& d) { return d.empty() || d == "ai.onnx"; }

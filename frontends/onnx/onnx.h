@@ -1,6 +1,6 @@
 // The ONNX frontend: a model file to a dlc graph.
 //
-// Opsets 7 to 22 of the default domain (older ones for ops that did not change), QDQ and QLinear forms, functions, If,
+// Opsets 7 to 27 of the default domain (older ones for ops that did not change), QDQ and QLinear forms, functions, If,
 // Loop and Scan, sequences, external data confined to the model's folder, symbolic dims. Every unsupported node is
 // reported at once, with its name. Each ONNX op is mapped to records in one table (import_*.cpp); what an op means is
 // never stated here.

@@ -23,6 +23,7 @@ std::span<const OpEntry> sequence_ops();
 std::span<const OpEntry> einsum_ops();
 std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> signal_ops();
+std::span<const OpEntry> attention_ops();
 
 // An axis of an operand of the given rank, checked: -rank <= axis < rank gives 0 .. rank-1.
 Result<int64_t> checked_axis(const NodeView& n, int64_t axis, int64_t rank);

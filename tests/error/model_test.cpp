@@ -67,7 +67,7 @@ TEST_CASE("unknown opsets and dtypes", "[error]") {
   auto m = mlp();
   m.mutable_opset_import(0)->set_version(99);
   f.write("m.onnx", m);
-  must_fail(f, "m.onnx -o m.dlca", {"opset 99 is not supported", "next: convert the model to an opset from 7 to 22"});
+  must_fail(f, "m.onnx -o m.dlca", {"opset 99 is not supported", "next: convert the model to an opset from 7 to 27"});
 
   m = model();
   input(m, "x", {2, 8}, onnx::TensorProto::COMPLEX64);
