@@ -206,7 +206,7 @@ TEST_CASE("Sizes that contradict each other", "[onnx]") {
   refused(split(13, {4}, {-1, 5}), "a part of -1 elements");
   refused(split(13, {4}, {2, 1}), "the sizes sum to 3, the axis has 4 elements");
   refused(split(13, {7}, {}, 3), "the sizes sum to 6, the axis has 7 elements");
-  {                                                                      // the extent is known when the model runs
+  {  // the extent is known when the model runs
     const auto g = import(split(13, {-1}, {2, 2}));
     REQUIRE(g.has_value());
     for (const int64_t extent : {4, 5}) {
