@@ -200,6 +200,13 @@ Copy region_copy(const Layout& layout, const Region& r, const Place& place) {
 
 }  // namespace
 
+namespace {
+
+// Keys of what is loaded from a buffer begin so.
+std::string key_of(int buffer) { return fmt::format("b{} ", buffer); }
+
+}  // namespace
+
 Result<int64_t> Emitter::load_data(const Operand& o, const Box& box) {
   const Target& t = *chain_->target;
   const Layout& layout = chain_->layouts[static_cast<size_t>(o.tensor)];
@@ -207,8 +214,9 @@ Result<int64_t> Emitter::load_data(const Operand& o, const Box& box) {
   if (!region) return fail(where_, "an operand is walked in a way that no region describes");
   const auto fill = t.fill.find(o.tensor);
   const int buffer = t.buffers[static_cast<size_t>(o.tensor)];
-  const std::string key = fmt::format("b{} {} {} {}", buffer, fmt::join(region->base, ","),
-                                      fmt::join(region->extent, ","), fill == t.fill.end() ? 0 : fill->second);
+  const std::string key =
+      key_of(buffer) + fmt::format("{} {} {}", fmt::join(region->base, ","), fmt::join(region->extent, ","),
+                                   fill == t.fill.end() ? 0 : fill->second);
   if (const auto at = ring(o.space).find(key)) return *at;
   Copy c = region_copy(layout, *region, places_.at(buffer));
   c.space = o.space;
@@ -224,7 +232,10 @@ Result<> Emitter::store_result(const Plan& plan, const Box& box, int64_t address
   const Layout& layout = chain_->layouts[static_cast<size_t>(plan.store.tensor)];
   const auto region = region_of(t, plan.store, layout, box);
   if (!region) return fail(where_, "the result is walked in a way that no region describes");
-  Copy c = region_copy(layout, *region, places_.at(t.buffers[static_cast<size_t>(plan.store.tensor)]));
+  const int buffer = t.buffers[static_cast<size_t>(plan.store.tensor)];
+  Copy c = region_copy(layout, *region, places_.at(buffer));
+  // A value may lie in the bytes of another (`over`): what was loaded of that one is no longer what the buffer holds.
+  for (auto& [state, r] : rings_) r.forget(key_of(buffer));
   c.load = false;
   c.space = plan.store.space;
   c.address = address;

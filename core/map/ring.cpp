@@ -45,6 +45,10 @@ std::optional<int64_t> Ring::allocate(int64_t bytes, int64_t align, const std::s
   return at;
 }
 
+void Ring::forget(const std::string& prefix) {
+  std::erase_if(resident_, [&](const auto& r) { return r.first.starts_with(prefix); });
+}
+
 void Ring::release() {
   std::erase_if(pins_, [](const Span& p) { return !p.for_tile; });
 }

@@ -20,6 +20,8 @@ class Ring {
   std::optional<int64_t> find(const std::string& key);
   // nullopt: the pinned regions leave no room. Regions in the way lose their keys.
   std::optional<int64_t> allocate(int64_t bytes, int64_t align, const std::string& key, bool for_tile = false);
+  // What lies outside under keys that begin so has changed.
+  void forget(const std::string& prefix);
   // Pinned regions may not be given away: those of one instruction until release(), those of a tile until end_tile().
   void release();
   void end_tile() { pins_.clear(); }

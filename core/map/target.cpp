@@ -8,6 +8,7 @@
 
 #include "core/map/value.h"
 #include "dlc/base/checked.h"
+#include "dlc/kernel/access.h"
 
 namespace dlc::map {
 
@@ -216,9 +217,14 @@ class TargetMaker {
       if (out_.buffers[t] < 0 || !is_data(static_cast<int>(t))) continue;
       const int root = root_buffer(p_, out_.buffers[t]);
       if (root == out_.buffers[t]) continue;
+      const TensorType& whole = p_.buffers[static_cast<size_t>(root)].type;
       for (int b = out_.buffers[t]; p_.buffers[static_cast<size_t>(b)].alias;
-           b = p_.buffers[static_cast<size_t>(b)].alias->base)
-        if (!p_.buffers[static_cast<size_t>(b)].alias->byte_offset.is(0)) return refuse("a view of a part of a tensor");
+           b = p_.buffers[static_cast<size_t>(b)].alias->base) {
+        const ProgramBuffer& part = p_.buffers[static_cast<size_t>(b)];
+        if (!part.alias->byte_offset.is(0)) return refuse("a view of a part of a tensor");
+        if (part.type.dtype != whole.dtype || elements(part.type.shape) != elements(whole.shape))
+          return refuse("a value in the place of another that has not its size");
+      }
       const std::vector<int64_t> from = out_.shapes[t];
       std::vector<int64_t> to;
       for (const Expr& e : p_.buffers[static_cast<size_t>(root)].type.shape) to.push_back(e.constant().value_or(1));

@@ -78,3 +78,16 @@ TEST_CASE("a table and a product") {
   const ValueId y = b.node("mul_s8", {t, x, b.scalar(u24, 5000000), b.scalar(u6, 30)}, {{"a_zero", Expr(3)}});
   check_layers(m, b.finish({y}), b.inputs(), "asic:func");
 }
+
+TEST_CASE("a value in the bytes of another is loaded anew") {
+  const auto& m = machine(8);
+  LayerBuilder b(m, 3);
+  const ValueId x = b.input({1, 8, 4, 4}), y = b.input({1, 8, 4, 4});
+  const ValueId first = b.add(x, y), second = b.add(first, x), third = b.add(second, y);
+  Program p = need(lower_to_program(b.finish({third}), {.fuse = false, .max_nodes = 1, .may_join = {}}));
+  REQUIRE(p.calls.size() == 3);
+  const int of_first = p.calls[0].buffers.back(), of_second = p.calls[1].buffers.back();
+  p.buffers[static_cast<size_t>(of_second)].alias = BufferAlias{of_first, Expr(0), true};
+  need(verify(p));
+  check_layers(m, p, b.inputs(), "asic:func");
+}

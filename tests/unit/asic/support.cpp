@@ -93,7 +93,11 @@ std::vector<Tensor> LayerBuilder::inputs() {
 
 RunCounts check_layers(const TestMachine& m, const Graph& g, const std::vector<Tensor>& inputs,
                        const std::string& uri) {
-  const Program program = need(lower_to_program(g));
+  return check_layers(m, need(lower_to_program(g)), inputs, uri);
+}
+
+RunCounts check_layers(const TestMachine& m, const Program& program, const std::vector<Tensor>& inputs,
+                       const std::string& uri) {
   const AcceleratorImage image = need(compile_for(*m.hw, program));
   auto loaded = std::make_shared<const Loaded>(need(read_container(need(write_container(*m.hw, m.text, image)))));
   CHECK(loaded->image.program == image.program);

@@ -70,5 +70,7 @@ std::vector<Expr> list(std::initializer_list<int64_t> values);
 
 // Compiles the graph, runs it on `uri` and compares every output with the interpreter's, bit for bit.
 RunCounts check_layers(const TestMachine& m, const Graph& g, const std::vector<Tensor>& inputs, const std::string& uri);
+RunCounts check_layers(const TestMachine& m, const Program& program, const std::vector<Tensor>& inputs,
+                       const std::string& uri);
 
 }  // namespace dlc::asic
