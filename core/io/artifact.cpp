@@ -8,7 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "core/io/write_parts.h"
+#include "dlc/base/huge.h"
 #include "dlc/io/json.h"
 
 namespace dlc {
@@ -17,9 +17,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "DLCA0001";
-constexpr size_t kHeader = 24;
+constexpr std::string_view kMagic = "DLCA0002";
+constexpr size_t kHeader = 32;
 constexpr size_t kAlign = 4096;
+constexpr size_t kPiece = size_t{1} << 20;  // what stays in the cache while it is gone through twice
 
 void append_u64(std::string& s, uint64_t v) {
   for (int i = 0; i < 8; ++i) s += static_cast<char>(v >> (8 * i) & 0xff);
@@ -41,51 +42,80 @@ bool padded(std::span<const std::byte> file, uint64_t end) {
 
 }  // namespace
 
-void ArtifactWriter::add(std::string name, std::vector<std::span<const std::byte>> parts) {
-  sections_.push_back({std::move(name), std::move(parts)});
+ArtifactWriter::ArtifactWriter(PendingFile file)
+    : file_(std::move(file)), hash_(XXH3_createState(), [](XXH3_state_s* s) { XXH3_freeState(s); }) {
+  file_.append_zeros(kAlign);  // the header, which finish() writes
 }
 
-void ArtifactWriter::add(std::string name, std::string text) {
-  owned_.push_back(std::make_shared<std::string>(std::move(text)));
-  add(std::move(name), std::as_bytes(std::span(owned_.back()->data(), owned_.back()->size())));
+Result<ArtifactWriter> ArtifactWriter::create(const std::string& path) {
+  DLC_TRY(PendingFile file, PendingFile::open(path));
+  return ArtifactWriter(std::move(file));
 }
 
-Result<> ArtifactWriter::write(const std::string& path) const {
-  // The table holds offsets that depend on its own length: offsets count from the first section, which starts at the
-  // first 4 KiB boundary after the table.
-  ordered_json table;
-  table["meta"] = ordered_json::parse(meta_, nullptr, false);
-  if (table["meta"].is_discarded()) return fail({path, 0, 0, {}}, "the artifact's meta data is not JSON");
-  table["sections"] = ordered_json::array();
-  uint64_t at = 0;
-  std::vector<uint64_t> sizes;
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
-  for (const auto& s : sections_) {
-    uint64_t size = 0;
-    XXH3_64bits_reset(state.get());
-    for (const auto& part : s.parts) {
-      XXH3_64bits_update(state.get(), part.data(), part.size());
-      size += part.size();
-    }
-    const uint64_t sum = XXH3_64bits_digest(state.get());
-    table["sections"].push_back(
-        {{"name", s.name}, {"offset", at}, {"size", size}, {"xxh3", fmt::format("{:016x}", sum)}});
-    at += round_up(size);
-    sizes.push_back(size);
+void ArtifactWriter::end() {
+  if (sections_.empty()) return;
+  Section& s = sections_.back();
+  s.size = position();
+  s.checksum = XXH3_64bits_digest(hash_.get());
+  file_.append_zeros(round_up(file_.size()) - file_.size());
+}
+
+void ArtifactWriter::begin(std::string name) {
+  end();
+  XXH3_64bits_reset(hash_.get());
+  sections_.push_back({std::move(name), file_.size()});
+}
+
+uint64_t ArtifactWriter::position() const { return file_.size() - sections_.back().offset; }
+
+Result<> ArtifactWriter::append(std::span<const std::byte> bytes) {
+  // In pieces that stay in the cache between the checksum and the write.
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), kPiece));
+    XXH3_64bits_update(hash_.get(), piece.data(), piece.size());
+    DLC_CHECK(file_.append(piece));
+    bytes = bytes.subspan(piece.size());
   }
-  const std::string text = table.dump();
-  std::string out(kMagic);
-  append_u64(out, text.size());
-  append_u64(out, XXH3_64bits(text.data(), text.size()));
-  out += text;
-  out.resize(round_up(out.size()));
+  return {};
+}
+
+void ArtifactWriter::align(size_t to) {
   static constexpr std::byte kZeros[kAlign] = {};
-  std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(out.data(), out.size()))};
-  for (size_t i = 0; i < sections_.size(); ++i) {
-    parts.insert(parts.end(), sections_[i].parts.begin(), sections_[i].parts.end());
-    parts.emplace_back(kZeros, round_up(sizes[i]) - sizes[i]);
-  }
-  return detail::write_parts(path, parts);
+  const size_t zeros = (to - position() % to) % to;
+  XXH3_64bits_update(hash_.get(), kZeros, zeros);
+  file_.append_zeros(zeros);
+}
+
+Result<MappedFile> ArtifactWriter::map(size_t bytes) const {
+  const uint64_t begin = file_.size() / kAlign * kAlign;
+  DLC_TRY(MappedFile f, file_.map(begin, file_.size() - begin + bytes));
+  f.bytes = f.bytes.subspan(file_.size() - begin);
+  return f;
+}
+
+Result<> ArtifactWriter::add(std::string name, std::string_view text) {
+  begin(std::move(name));
+  return append(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+Result<> ArtifactWriter::finish(std::string_view meta) {
+  end();
+  ordered_json table;
+  table["meta"] = ordered_json::parse(meta, nullptr, false);
+  if (table["meta"].is_discarded()) return fail({}, "the artifact's meta data is not JSON");
+  table["sections"] = ordered_json::array();
+  for (const Section& s : sections_)
+    table["sections"].push_back(
+        {{"name", s.name}, {"offset", s.offset}, {"size", s.size}, {"xxh3", fmt::format("{:016x}", s.checksum)}});
+  const std::string text = table.dump();
+  std::string header(kMagic);
+  append_u64(header, file_.size());
+  append_u64(header, text.size());
+  append_u64(header, XXH3_64bits(text.data(), text.size()));
+  DLC_CHECK(file_.append(std::as_bytes(std::span(text.data(), text.size()))));
+  DLC_CHECK(file_.write_at(0, std::as_bytes(std::span(header.data(), header.size()))));
+  DLC_CHECK(file_.flush());
+  return file_.replace();
 }
 
 Result<Artifact> Artifact::open(const std::string& path) {
@@ -98,10 +128,11 @@ Result<Artifact> Artifact::open(const std::string& path) {
     return fail(where, "is not a dlc artifact", "compile a model with `dlc model.onnx -o model.dlca`");
   if (a.file_.text().substr(0, 8) != kMagic)
     return fail(where, "the artifact has another format version", "compile the model again");
-  const uint64_t length = read_u64(bytes, 8);
-  if (length > bytes.size() - kHeader) return fail(where, "the artifact is truncated", "compile the model again");
-  const auto table_bytes = a.file_.text().substr(kHeader, length);
-  if (XXH3_64bits(table_bytes.data(), table_bytes.size()) != read_u64(bytes, 16))
+  const uint64_t begin = read_u64(bytes, 8), length = read_u64(bytes, 16);
+  if (begin < kAlign || begin > bytes.size() || length > bytes.size() - begin)
+    return fail(where, "the artifact is truncated", "compile the model again");
+  const auto table_bytes = a.file_.text().substr(begin, length);
+  if (XXH3_64bits(table_bytes.data(), table_bytes.size()) != read_u64(bytes, 24))
     return fail(where, "the artifact's table is damaged (checksum)", "compile the model again");
   const auto bad = [&] { return fail(where, "the artifact's table is not understood", "compile the model again"); };
   if (!is_shallow_json(table_bytes)) return bad();
@@ -109,29 +140,19 @@ Result<Artifact> Artifact::open(const std::string& path) {
   if (table.is_discarded() || !table.contains("meta") || !table.contains("sections") || !table["sections"].is_array())
     return bad();
   a.meta_ = table["meta"].dump();
-  const uint64_t base = round_up(kHeader + length);
-  uint64_t end = base;
   for (const auto& s : table["sections"]) {
     if (!s.contains("name") || !s["name"].is_string() || !s.contains("offset") || !s["offset"].is_number_unsigned() ||
         !s.contains("size") || !s["size"].is_number_unsigned() || !s.contains("xxh3") || !s["xxh3"].is_string())
       return bad();
-    Entry e;
-    e.size = s["size"].get<uint64_t>();
-    const auto relative = s["offset"].get<uint64_t>();
-    if (base > bytes.size() || relative > bytes.size() - base || e.size > bytes.size() - base - relative)
-      return fail(
-          where,
-          fmt::format("section '{}' lies beyond the end of the file: it is truncated", s["name"].get<std::string>()),
-          "compile the model again");
-    e.offset = base + relative;
-    end = std::max(end, round_up(e.offset + e.size));
-    e.checksum = std::strtoull(s["xxh3"].get<std::string>().c_str(), nullptr, 16);
+    const Entry e{s["offset"].get<uint64_t>(), s["size"].get<uint64_t>(),
+                  std::strtoull(s["xxh3"].get<std::string>().c_str(), nullptr, 16)};
+    if (e.offset > begin || e.size > begin - e.offset) return bad();
     if (!a.sections_.emplace(s["name"].get<std::string>(), e).second) return bad();
   }
-  if (bytes.size() != end)
-    return fail(where, fmt::format("the artifact has {} bytes, its table says {}: it is truncated", bytes.size(), end),
+  if (bytes.size() != begin + length)
+    return fail(where, fmt::format("the artifact has {} bytes, its table says {}", bytes.size(), begin + length),
                 "compile the model again");
-  bool zeros = padded(bytes, kHeader + length);
+  bool zeros = padded(bytes, kHeader);
   for (const auto& [name, e] : a.sections_) zeros = zeros && padded(bytes, e.offset + e.size);
   if (!zeros) return fail(where, "the artifact is damaged between its sections", "compile the model again");
   return a;
@@ -143,15 +164,37 @@ std::vector<std::string> Artifact::names() const {
   return out;
 }
 
-Result<std::span<const std::byte>> Artifact::section(std::string_view name) const {
-  const Loc where{path_, 0, 0, {}};
+Result<Artifact::Entry> Artifact::find(std::string_view name) const {
   const auto it = sections_.find(name);
   if (it == sections_.end())
-    return fail(where, fmt::format("the artifact has no section '{}'", name), "compile the model again");
-  const auto data = file_.bytes.subspan(it->second.offset, it->second.size);
-  if (XXH3_64bits(data.data(), data.size()) != it->second.checksum)
-    return fail(where, fmt::format("section '{}' is damaged (checksum)", name), "compile the model again");
+    return fail({path_, 0, 0, {}}, fmt::format("the artifact has no section '{}'", name), "compile the model again");
+  return it->second;
+}
+
+std::unexpected<Error> Artifact::damaged(std::string_view name) const {
+  return fail({path_, 0, 0, {}}, fmt::format("section '{}' is damaged (checksum)", name), "compile the model again");
+}
+
+Result<std::span<const std::byte>> Artifact::section(std::string_view name) const {
+  DLC_TRY(const Entry e, find(name));
+  const auto data = file_.bytes.subspan(e.offset, e.size);
+  if (XXH3_64bits(data.data(), data.size()) != e.checksum) return damaged(name);
   return data;
+}
+
+Result<Artifact::Loaded> Artifact::load(std::string_view name) const {
+  DLC_TRY(const Entry e, find(name));
+  DLC_TRY(HugePages memory, HugePages::allocate(static_cast<int64_t>(e.size)));
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  for (uint64_t at = 0; at < e.size; at += kPiece) {
+    const auto n = std::min<uint64_t>(kPiece, e.size - at);
+    std::memcpy(memory.data() + at, file_.bytes.data() + e.offset + at, n);
+    XXH3_64bits_update(state.get(), memory.data() + at, n);
+  }
+  if (XXH3_64bits_digest(state.get()) != e.checksum) return damaged(name);
+  const auto owner = std::make_shared<HugePages>(std::move(memory));
+  return Loaded{{owner->data(), e.size}, owner};
 }
 
 }  // namespace dlc

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/io/fd.h"
+#include "dlc/io/fd.h"
 
 namespace dlc::onnx_frontend {
 

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <memory>
 
-#include "dlc/base/huge.h"
 #include "plugins/cpu/c_header.h"
 #include "plugins/cpu/driver.h"
 #include "plugins/cpu/shared_object.h"
@@ -29,7 +29,7 @@ std::string identifier(std::string_view text) {
 }
 
 // All weights in one piece, in order of execution: magic, checksum of what follows the first 64 bytes, constants.
-Result<> lay_out_weights(const Prepared& prepared, DriverInput& in) {
+Result<HugePages> lay_out_weights(const Prepared& prepared, DriverInput& in) {
   const Program& p = prepared.program;
   in.constants.assign(p.buffers.size(), 0);
   size_t size = kAlign;
@@ -39,18 +39,29 @@ Result<> lay_out_weights(const Prepared& prepared, DriverInput& in) {
     in.constants[i] = size;
     size += (prepared.constant_bytes(static_cast<int>(i)) + kAlign - 1) / kAlign * kAlign;
   }
-  in.weights.reserve(size);
-  prefer_huge_pages(in.weights.data(), size);
-  in.weights.resize(size);
+  DLC_TRY(HugePages memory, HugePages::allocate(static_cast<int64_t>(size)));
+  const std::span weights(memory.data(), size);
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  size_t summed = kAlign;
+  // Each constant is summed up with what lies before it while it is in the cache.
+  const auto sum_until = [&](size_t end) {
+    XXH3_64bits_update(state.get(), weights.data() + summed, end - summed);
+    summed = end;
+  };
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     if (p.buffers[i].kind != BufferKind::constant || p.buffers[i].alias) continue;
     const auto c = static_cast<int>(i);
-    DLC_CHECK(prepared.write_constant(c, std::span(in.weights).subspan(in.constants[i], prepared.constant_bytes(c))));
+    const size_t bytes = prepared.constant_bytes(c);
+    DLC_CHECK(prepared.write_constant(c, weights.subspan(in.constants[i], bytes)));
+    sum_until(in.constants[i] + bytes);
   }
-  std::memcpy(in.weights.data(), kWeightsMagic.data(), kWeightsMagic.size());
-  const uint64_t sum = XXH3_64bits(in.weights.data() + kAlign, size - kAlign);
-  std::memcpy(in.weights.data() + kWeightsMagic.size(), &sum, sizeof(sum));
-  return {};
+  sum_until(size);
+  const uint64_t sum = XXH3_64bits_digest(state.get());
+  std::memcpy(weights.data(), kWeightsMagic.data(), kWeightsMagic.size());
+  std::memcpy(weights.data() + kWeightsMagic.size(), &sum, sizeof(sum));
+  in.weights = weights;
+  return memory;
 }
 
 Result<std::vector<std::byte>> archive(const std::vector<std::byte>& object) {
@@ -71,14 +82,14 @@ Result<Library> make_library(const Prepared& prepared, const Target& target, con
   DriverInput in;
   in.program = &prepared.program;
   in.name = identifier(name);
-  DLC_CHECK(lay_out_weights(prepared, in));
+  Library out;
+  DLC_TRY(out.memory, lay_out_weights(prepared, in));
   in.weights_inside = in.weights.size() <= most_inside;
   Options with_driver = options;
   with_driver.extend = [&](llvm::Module& m, std::span<const CompiledKernel> kernels) { write_driver(in, m, kernels); };
-  Library out;
   DLC_TRY(out.object, compile_to_object(prepared.units(), target, with_driver));
   out.header = c_header(prepared.program, in.name, name, in.weights_inside ? 0 : in.weights.size());
-  if (!in.weights_inside) out.weights = std::move(in.weights);
+  if (!in.weights_inside) out.weights = in.weights;
   if (format == "so") {
     DLC_TRY(out.bytes, link_shared(out.object.bytes, name + ".so",
                                    {in.name + "_run", in.name + "_run_parallel", in.name + "_workspace_bytes"}));

@@ -10,18 +10,21 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "dlc/base/huge.h"
 #include "plugins/cpu/prepare.h"
 
 namespace dlc::cpu {
 
 struct Library {
-  std::vector<std::byte> bytes;    // .o, .a or .so
-  std::string header;              // C
-  std::vector<std::byte> weights;  // for a file beside it; empty: they are inside
-  ObjectFile object;               // what was compiled
+  std::vector<std::byte> bytes;        // .o, .a or .so
+  std::string header;                  // C
+  HugePages memory;                    // of the weights
+  std::span<const std::byte> weights;  // for a file beside it; empty: they are inside
+  ObjectFile object;                   // what was compiled
 };
 
 // `format`: "o", "a" or "so". `name` becomes the prefix of every symbol. `most_inside`: bytes of weights beyond which

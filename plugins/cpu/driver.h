@@ -14,9 +14,9 @@ namespace dlc::cpu {
 
 struct DriverInput {
   const Program* program = nullptr;
-  std::string name;                // prefix of the functions
-  std::vector<size_t> constants;   // of each program buffer that is one without alias: its byte offset in the weights
-  std::vector<std::byte> weights;  // the first 16 bytes tell them from those of other models
+  std::string name;               // prefix of the functions
+  std::vector<size_t> constants;  // of each program buffer that is one without alias: its byte offset in the weights
+  std::span<const std::byte> weights;  // the first 16 bytes tell them from those of other models
   bool weights_inside = true;
 };
 

@@ -10,7 +10,7 @@
 #include "dlc/interp/interp.h"
 #include "dlc/program/program.h"
 #include "plugins/cpu/codegen/codegen.h"
-#include "plugins/cpu/huge_pages.h"
+#include "dlc/base/huge.h"
 
 namespace dlc::cpu {
 

@@ -83,7 +83,9 @@ class CpuDevice : public Device {
 // The program that was compiled, and those of its constants that are made here, one at a time in one piece of memory:
 // new memory for each would cost more than packing does. The host has the others.
 Result<> put_program(const Prepared& prepared, const Program& given, EmitResult& result) {
-  std::vector<std::byte> memory;
+  size_t most = 0;
+  for (const PackedConstant& c : prepared.packed) most = std::max(most, prepared.constant_bytes(c.buffer));
+  std::vector<std::byte> memory(most);
   result.put("program", print(prepared.program));
   for (size_t i = 0; i < prepared.program.buffers.size(); ++i) {
     const ProgramBuffer& b = prepared.program.buffers[i];
@@ -92,9 +94,11 @@ Result<> put_program(const Prepared& prepared, const Program& given, EmitResult&
     const Tensor* old = prepared.is_packed(c) ? nullptr : given.weight(b.name);
     const Tensor* now = prepared.program.weight(b.name);
     if (old != nullptr && now != nullptr && old->bytes() == now->bytes() && type_of(*old) == b.type) continue;
-    memory.assign(prepared.constant_bytes(c), std::byte{0});
-    DLC_CHECK(prepared.write_constant(c, memory));
-    result.put("constant/" + b.name, std::span<const std::byte>(memory));
+    memory.resize(std::max(memory.size(), prepared.constant_bytes(c)));
+    const std::span bytes = std::span(memory).first(prepared.constant_bytes(c));
+    DLC_CHECK(prepared.write_constant(c, bytes));
+    result.put("constant/" + b.name, std::span<const std::byte>(bytes));
+    if (!result.forwarded) return {};  // the host does not take them, and says so
   }
   return {};
 }
@@ -117,13 +121,14 @@ class CpuBackend : public Backend {
       steps.done("library");
       result.put("library", std::move(library.bytes));
       result.put("header", library.header);
-      if (!library.weights.empty()) result.put("weights", std::move(library.weights));
+      if (!library.weights.empty()) result.put("weights", library.weights);
       object = std::move(library.object);
     } else {
-      DLC_TRY(object, compile_to_object(prepared.units(), target, options));
-      steps.done("code");
+      // Constants first: while the code is made, the disk takes them.
       if (listing.empty()) DLC_CHECK(put_program(prepared, r.program, result));
       steps.done("constants");
+      DLC_TRY(object, compile_to_object(prepared.units(), target, options));
+      steps.done("code");
       result.put("executable", pack(prepared.program, object, target));
     }
     if (listing == "asm") result.put("listing", object.assembly);

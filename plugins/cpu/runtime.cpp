@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -19,6 +20,8 @@
 namespace dlc::cpu {
 
 namespace {
+
+constexpr uintptr_t kConstantAlign = 64;
 
 double now_ms() {
   using namespace std::chrono;
@@ -138,39 +141,32 @@ class CpuExecutable : public Executable {
                              program_.kernels[static_cast<size_t>(program_.calls[call].kernel)].name, statement));
   }
 
-  // All constants in one block of huge pages, in the program's order, which is that of execution.
+  // Constants stay where they are given, which is in the program's order and in huge pages: ours when they come from an
+  // artifact or from dlc's memory. Code reads them as vectors, so those at odd addresses are moved.
   Result<> take_constants() {
-    std::vector<int64_t> offsets(program_.buffers.size(), -1);
+    std::map<std::string_view, Tensor*> values;
+    for (auto& [name, t] : program_.weights) values.emplace(name, &t);
+    constants_.assign(program_.buffers.size(), nullptr);
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const ProgramBuffer& b = program_.buffers[i];
       if (b.kind != BufferKind::constant || b.alias) continue;
       DLC_TRY(const int64_t bytes, bytes_of(b.type.dtype, b.type.shape, {}));
-      const Tensor* w = program_.weight(b.name);
-      if (w == nullptr || static_cast<int64_t>(w->byte_size()) != bytes)
+      const auto w = values.find(b.name);
+      if (w == values.end() || static_cast<int64_t>(w->second->byte_size()) != bytes)
         return fail({}, fmt::format("constant {} has no value, or one of another size", b.name));
-      offsets[i] = constant_bytes_;
       if (__builtin_add_overflow(constant_bytes_, aligned(bytes), &constant_bytes_))
         return fail({}, "the constants' size overflows");
+      const bool is_aligned = reinterpret_cast<uintptr_t>(w->second->bytes()) % kConstantAlign == 0;
+      constants_[i] = is_aligned ? w->second->bytes() : w->second->mutable_bytes();
     }
-    DLC_TRY(constant_memory_, HugePages::allocate(constant_bytes_));
-    constants_.assign(program_.buffers.size(), nullptr);
-    for (size_t i = 0; i < program_.buffers.size(); ++i) {
-      if (offsets[i] < 0) continue;
-      const Tensor* w = program_.weight(program_.buffers[i].name);
-      std::byte* to = constant_memory_.data() + offsets[i];
-      std::memcpy(to, w->bytes(), w->byte_size());
-      constants_[i] = to;
-    }
-    program_.weights.clear();
     return {};
   }
 
   Program program_;
   int threads_;
   tbb::task_arena pool_;
-  CompiledKernels code_;  // of program_.kernels
-  HugePages constant_memory_;
-  std::vector<const std::byte*> constants_;  // in it: of each buffer
+  CompiledKernels code_;                     // of program_.kernels
+  std::vector<const std::byte*> constants_;  // of each buffer
   std::optional<Bindings> bound_;            // the dims that placement_ is for
   Placement placement_;
   std::vector<double> call_ms_;

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
+#include <set>
 
-#include "dlc/io/file.h"
+#include "dlc/io/pending_file.h"
 #include "dlc/plugin/reference.h"
-#include "tools/dlc/model.h"
+#include "tools/dlc/build.h"
 #include "tools/dlc/output.h"
 
 namespace dlc::cli {
@@ -111,20 +113,42 @@ std::vector<std::string> native_files(const std::string& output) {
   return {output, stem + ".h", stem + ".weights"};
 }
 
-// The C header lies beside the library and has its name; large weights too.
-Result<> write_native(const Built& b, const std::string& output, const std::string& format) {
-  if (b.files.size() != 1)
-    return fail({}, fmt::format("a .{} holds one partition, this model has {}", format, b.files.size()),
-                "write a .dlca");
-  if (b.files[0].find("library") == nullptr)
-    return fail({}, fmt::format("plugin {} makes no .{}", b.model.partitions[0].device, format), "write a .dlca");
-  const std::vector<std::string> names = native_files(output);
-  std::vector<FileContent> files;
-  for (size_t i = 0; i < names.size(); ++i)
-    if (const auto* bytes = b.files[0].find(std::array{"library", "header", "weights"}[i]))
-      files.push_back({names[i], *bytes});
-  return write_files(files);
-}
+// A library as the plugin makes it: the C header lies beside it and has its name, large weights too.
+class LibraryFiles final : public MemoryStore {
+ public:
+  explicit LibraryFiles(const std::string& output) : names_(native_files(output)) {}
+
+  Result<bool> take(const std::string& name, std::span<const std::byte> bytes) override {
+    const auto which = std::ranges::find(kFiles, name) - kFiles.begin();
+    if (which == std::ssize(kFiles)) return false;
+    const std::string& file = names_[static_cast<size_t>(which)];
+    if (!taken_.insert(file).second) return one_partition();
+    DLC_TRY(PendingFile pending, PendingFile::open(file));
+    DLC_CHECK(pending.append(bytes));
+    pending_.push_back(std::move(pending));
+    return true;
+  }
+  // None is replaced before all are on the disk.
+  Result<> finish(const Built& b) {
+    if (b.files.size() != 1) return one_partition();
+    if (!taken_.contains(names_[0]))
+      return fail({names_[0], 0, 0, {}}, fmt::format("plugin {} makes no such file", b.model.partitions[0].device),
+                  "write a .dlca");
+    for (PendingFile& f : pending_) DLC_CHECK(f.flush());
+    for (PendingFile& f : pending_) DLC_CHECK(f.replace());
+    return {};
+  }
+
+ private:
+  std::unexpected<Error> one_partition() const {
+    return fail({names_[0], 0, 0, {}}, "a library holds one partition, this model has several", "write a .dlca");
+  }
+
+  static constexpr std::array<std::string_view, 3> kFiles = {"library", "header", "weights"};
+  std::vector<std::string> names_;
+  std::set<std::string> taken_;
+  std::vector<PendingFile> pending_;
+};
 
 Result<int> compile(Options& o, Context& cx) {
   if (!o.emit.empty()) return emit(o, cx);
@@ -136,11 +160,17 @@ Result<int> compile(Options& o, Context& cx) {
     DLC_CHECK(check_output(file, files_of(o.model)));
   o.model.format = format;
   if (format != "dlca") o.model.name = std::filesystem::path(o.output).stem().string();
-  DLC_TRY(const Built b, build(o.model, cx));
-  if (format == "dlca")
-    DLC_CHECK(b.model.write(o.output));
-  else
-    DLC_CHECK(write_native(b, o.output, format));
+  // Large results are written while the rest is compiled.
+  std::optional<ModelFile> artifact;
+  LibraryFiles library(o.output);
+  if (format == "dlca") {
+    DLC_TRY(artifact, ModelFile::create(o.output));
+  }
+  DLC_TRY(Built b, build(o.model, artifact ? static_cast<ResultStore&>(*artifact) : library, cx));
+  const Stopwatch writing;
+  DLC_CHECK(artifact ? artifact->finish(b.model) : library.finish(b));
+  b.passes.push_back({"write", writing.ms(), {}});
+  b.compile_ms += writing.ms();
 
   Json partitions = Json::array();
   for (const CompiledPartition& p : b.model.partitions) {

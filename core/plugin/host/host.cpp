@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/plugin/abi.h"
-#include "dlc/base/huge.h"
 #include "dlc/io/library.h"
 
 namespace dlc {
@@ -59,35 +58,34 @@ Error unsupported(const Library& l, std::string_view what) {
   return Error({}, fmt::format("plugin {} does not {}", l.name, what));
 }
 
-std::vector<std::byte> copy_bytes(const void* bytes, uint64_t size) {
-  const auto* p = static_cast<const std::byte*>(bytes);
-  std::vector<std::byte> copy;
-  copy.reserve(size);
-  prefer_huge_pages(copy.data(), size);
-  copy.insert(copy.end(), p, p + size);
-  return copy;
-}
-
-// A dlc_sink that keeps what it is given.
+// A dlc_sink that gives what it is given to an EmitResult.
 class FileSink {
  public:
-  FileSink() {
+  explicit FileSink(EmitResult& to) : to_(to) {
     c_.struct_size = sizeof(c_);
     c_.context = this;
     c_.put = [](void* context, const char* name, const void* bytes, uint64_t size) -> int32_t {
-      static_cast<FileSink*>(context)->files.put(detail::or_empty(name), copy_bytes(bytes, size));
-      return 0;
+      EmitResult& result = static_cast<FileSink*>(context)->to_;
+      result.put(detail::or_empty(name), std::span(static_cast<const std::byte*>(bytes), size));
+      return result.forwarded ? 0 : 1;
     };
   }
   const dlc_sink* c() const { return &c_; }
+
+ private:
+  EmitResult& to_;
+  dlc_sink c_{};
+};
+
+// A call's answers as texts.
+struct Answers {
+  EmitResult files;
+  FileSink sink{files};
+  bool empty() const { return files.files.empty(); }
   std::string text(size_t i) const {
     const auto& bytes = files.files[i].second;
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  EmitResult files;
-
- private:
-  dlc_sink c_{};
 };
 
 class HostExecutable : public Executable {
@@ -111,12 +109,11 @@ class HostExecutable : public Executable {
   }
 
   std::string counters() override {
-    FileSink sink;
+    Answers answers;
     ErrorCollector errors;
-    if (l_.runtime.counters == nullptr || l_.runtime.counters(e_, sink.c(), errors.c()) != 0 ||
-        sink.files.files.empty())
+    if (l_.runtime.counters == nullptr || l_.runtime.counters(e_, answers.sink.c(), errors.c()) != 0 || answers.empty())
       return "{}";
-    return sink.text(0);
+    return answers.text(0);
   }
 
  private:
@@ -174,12 +171,12 @@ class HostBackend : public Backend {
 
   Result<std::vector<Refusal>> match(const EmitRequest& r) override {
     if (l_.compiler.match == nullptr) return std::vector<Refusal>{};
-    FileSink sink;
-    DLC_CHECK(compile(l_.compiler.match, r, sink));
+    Answers answers;
+    DLC_CHECK(compile(l_.compiler.match, r, answers.sink));
     std::vector<Refusal> out;
-    if (sink.files.files.empty()) return out;
+    if (answers.empty()) return out;
     try {
-      const auto answer = nlohmann::json::parse(sink.text(0));
+      const auto answer = nlohmann::json::parse(answers.text(0));
       for (const auto& x : answer.at("refused")) {
         const int call = x.at("call").get<int>();
         if (call < 0 || call >= std::ssize(r.program.calls))
@@ -196,24 +193,21 @@ class HostBackend : public Backend {
 
   Result<> emit(const EmitRequest& r, EmitResult& result) override {
     if (l_.compiler.emit == nullptr) return std::unexpected(unsupported(l_, "compile"));
-    FileSink sink;
-    DLC_CHECK(compile(l_.compiler.emit, r, sink));
-    result = std::move(sink.files);
-    return {};
+    return compile(l_.compiler.emit, r, FileSink(result));
   }
 
   std::vector<DeviceListing> list() override {
     std::vector<DeviceListing> out;
     if (l_.runtime.list == nullptr) return out;
-    FileSink sink;
+    Answers answers;
     ErrorCollector errors;
-    if (l_.runtime.list(sink.c(), errors.c()) != 0) return out;
-    for (size_t i = 0; i < sink.files.files.size(); ++i) {
-      const auto facts = nlohmann::json::parse(sink.text(i), nullptr, false);
+    if (l_.runtime.list(answers.sink.c(), errors.c()) != 0) return out;
+    for (size_t i = 0; i < answers.files.files.size(); ++i) {
+      const auto facts = nlohmann::json::parse(answers.text(i), nullptr, false);
       const auto has = [&](const char* key, auto is) { return !facts.contains(key) || (facts[key].*is)(); };
       using Json = nlohmann::json;
       const bool understood = facts.is_object() && has("available", &Json::is_boolean) && has("why", &Json::is_string);
-      out.push_back({sink.files.files[i].first, understood && facts.value("available", false),
+      out.push_back({answers.files.files[i].first, understood && facts.value("available", false),
                      understood ? facts.value("why", "") : "the plugin's answer is not understood"});
     }
     return out;

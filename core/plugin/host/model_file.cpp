@@ -1,21 +1,19 @@
 // CompiledModel as a .dlca. docs/artifact.md describes the layout.
+#include "dlc/plugin/model_file.h"
+
 #include <fmt/format.h>
 
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "dlc/base/checked.h"
-#include "dlc/io/artifact.h"
 #include "dlc/io/json.h"
-#include "dlc/plugin/compiled.h"
 
 namespace dlc {
 
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr size_t kWeightAlign = 64;
 
 ordered_json ports_json(const std::vector<Port>& ports) {
   ordered_json list = ordered_json::array();
@@ -45,28 +43,6 @@ ordered_json symbols_json(const Ranges& symbols) {
   return list;
 }
 
-// All weights one behind the other, where they lie; a tensor that two partitions share is stored once.
-class WeightWriter {
- public:
-  size_t add(const Tensor& t) {
-    const auto [it, is_new] = offsets_.emplace(std::pair(t.bytes(), t.byte_size()), size_);
-    if (is_new) {
-      static constexpr std::byte kZeros[kWeightAlign] = {};
-      const size_t rest = (kWeightAlign - t.byte_size() % kWeightAlign) % kWeightAlign;
-      parts_.emplace_back(t.bytes(), t.byte_size());
-      parts_.emplace_back(kZeros, rest);
-      size_ += t.byte_size() + rest;
-    }
-    return it->second;
-  }
-  std::vector<std::span<const std::byte>> parts() const { return parts_; }
-
- private:
-  std::map<std::pair<const std::byte*, size_t>, size_t> offsets_;  // looked up only, never iterated
-  std::vector<std::span<const std::byte>> parts_;
-  size_t size_ = 0;
-};
-
 // Reading: every access of the JSON is checked, since a checksum does not say who wrote it.
 class Reader {
  public:
@@ -89,7 +65,7 @@ class Reader {
     DLC_TRY(m.outputs, ports(meta, "outputs"));
     const auto parts = meta.find("partitions");
     if (parts == meta.end() || !parts->is_array()) return bad("partitions");
-    DLC_TRY(weights_, a_.section("weights"));
+    DLC_TRY(weights_, a_.load("weights"));
     for (const ordered_json& p : *parts) {
       DLC_TRY(CompiledPartition part, partition(p));
       m.partitions.push_back(std::move(part));
@@ -198,9 +174,10 @@ class Reader {
     }
     if (!j.contains("offset") || !j["offset"].is_number_unsigned()) return bad("weights");
     const auto offset = j["offset"].get<uint64_t>();
-    if (offset > weights_.size()) return bad("weights");
-    DLC_TRY(Tensor w, Tensor::wrap(t.dtype, std::move(shape), weights_.data() + offset, a_.owner()));
-    if (w.byte_size() > weights_.size() - offset) return bad("weights");
+    const size_t size = weights_.bytes.size();
+    if (offset > size) return bad("weights");
+    DLC_TRY(Tensor w, Tensor::wrap(t.dtype, std::move(shape), weights_.bytes.data() + offset, weights_.owner));
+    if (w.byte_size() > size - offset) return bad("weights");
     return w;
   }
 
@@ -228,45 +205,111 @@ class Reader {
   }
 
   const Artifact& a_;
-  std::span<const std::byte> weights_;
+  Artifact::Loaded weights_;
 };
 
 }  // namespace
 
-Result<> CompiledModel::write(const std::string& path) const {
-  ArtifactWriter out;
-  WeightWriter all;
-  ordered_json meta{{"format", "dlca 1"},
-                    {"name", name},
-                    {"hardware", {{"name", hardware_name}, {"arch_hash", arch_hash}, {"features", features}}},
-                    {"symbols", symbols_json(symbols)},
-                    {"inputs", ports_json(inputs)},
-                    {"outputs", ports_json(outputs)},
+Result<ModelFile> ModelFile::create(const std::string& path) {
+  DLC_TRY(ArtifactWriter file, ArtifactWriter::create(path));
+  file.begin("weights");
+  return ModelFile(std::move(file));
+}
+
+Result<> ModelFile::reserve(size_t bytes) {
+  view_begin_ = file_.position();
+  DLC_TRY(view_, file_.map(bytes));
+  return {};
+}
+
+Result<uint64_t> ModelFile::write(const Tensor& t) {
+  const uint64_t offset = file_.position();
+  DLC_CHECK(file_.append({t.bytes(), t.byte_size()}));
+  file_.align(kConstantAlign);
+  return offset;
+}
+
+Result<uint64_t> ModelFile::offset_of(const Tensor& t) {
+  const Bytes bytes(t.bytes(), t.byte_size());
+  if (const auto known = offsets_.find(bytes); known != offsets_.end()) return known->second;
+  DLC_TRY(const uint64_t offset, write(t));
+  offsets_[bytes] = offset;
+  return offset;
+}
+
+Result<Tensor> ModelFile::keep(const Tensor& t, bool is_lasting) {
+  if (t.byte_size() == 0) return Tensor::make(t.dtype(), t.shape());
+  DLC_TRY(const uint64_t offset, is_lasting ? offset_of(t) : write(t));
+  // What the view does not have stays where the caller has it, or else has a view of its own.
+  if (offset < view_begin_ || offset + t.byte_size() > view_begin_ + view_.bytes.size()) {
+    if (is_lasting) return t;
+    return fail({}, "internal error: a constant without room in the artifact");
+  }
+  DLC_TRY(Tensor kept, Tensor::wrap(t.dtype(), t.shape(), view_.bytes.data() + (offset - view_begin_), view_.owner));
+  offsets_[Bytes(kept.bytes(), kept.byte_size())] = offset;
+  return kept;
+}
+
+Result<> ModelFile::finish(const CompiledModel& m) {
+  ordered_json meta{{"format", "dlca 2"},
+                    {"name", m.name},
+                    {"hardware", {{"name", m.hardware_name}, {"arch_hash", m.arch_hash}, {"features", m.features}}},
+                    {"symbols", symbols_json(m.symbols)},
+                    {"inputs", ports_json(m.inputs)},
+                    {"outputs", ports_json(m.outputs)},
                     {"partitions", ordered_json::array()}};
-  out.add("hardware.yaml", hardware_text);
-  for (size_t i = 0; i < partitions.size(); ++i) {
-    const CompiledPartition& p = partitions[i];
-    const auto section = [&](std::string_view what) { return fmt::format("p{}.{}", i, what); };
-    ordered_json j{{"device", p.device}, {"inputs", p.inputs}, {"outputs", p.outputs}, {"program", section("program")}};
-    out.add(section("program"), p.compiled_program());
-    if (!p.executable.empty()) {
-      j["executable"] = section("executable");
-      out.add(section("executable"), p.executable);
-    }
-    j["report"] = section("report.json");
-    out.add(section("report.json"), p.report);
+  const auto section = [](size_t part, std::string_view what) { return fmt::format("p{}.{}", part, what); };
+  for (size_t i = 0; i < m.partitions.size(); ++i) {
+    const CompiledPartition& p = m.partitions[i];
+    ordered_json j{
+        {"device", p.device}, {"inputs", p.inputs}, {"outputs", p.outputs}, {"program", section(i, "program")}};
+    if (!p.executable.empty()) j["executable"] = section(i, "executable");
+    j["report"] = section(i, "report.json");
     j["weights"] = ordered_json::array();
-    for (const auto& [weight, t] : p.compiled_weights())
-      j["weights"].push_back({{"name", weight},
-                              {"dtype", to_string(t.dtype())},
-                              {"shape", t.shape()},
-                              {"offset", static_cast<uint64_t>(all.add(t))}});
+    for (const auto& [name, t] : p.compiled_weights()) {
+      DLC_TRY(const uint64_t offset, offset_of(t));
+      j["weights"].push_back(
+          {{"name", name}, {"dtype", to_string(t.dtype())}, {"shape", t.shape()}, {"offset", offset}});
+    }
     meta["partitions"].push_back(std::move(j));
   }
-  out.add("explain.json", explanation);
-  out.add("weights", all.parts());
-  out.set_meta(meta.dump());
-  return out.write(path);
+  DLC_CHECK(file_.add("hardware.yaml", m.hardware_text));
+  for (size_t i = 0; i < m.partitions.size(); ++i) {
+    const CompiledPartition& p = m.partitions[i];
+    DLC_CHECK(file_.add(section(i, "program"), p.compiled_program()));
+    if (!p.executable.empty()) {
+      file_.begin(section(i, "executable"));
+      DLC_CHECK(file_.append(p.executable));
+    }
+    DLC_CHECK(file_.add(section(i, "report.json"), p.report));
+  }
+  DLC_CHECK(file_.add("explain.json", m.explanation));
+  return file_.finish(meta.dump());
+}
+
+Result<> CompiledModel::write(const std::string& path) const {
+  DLC_TRY(ModelFile file, ModelFile::create(path));
+  return file.finish(*this);
+}
+
+Result<> MemoryStore::reserve(size_t bytes) {
+  DLC_TRY(HugePages memory, HugePages::allocate(static_cast<int64_t>(bytes)));
+  memory_ = std::make_shared<const HugePages>(std::move(memory));
+  size_ = bytes;
+  used_ = 0;
+  return {};
+}
+
+Result<Tensor> MemoryStore::keep(const Tensor& t, bool is_lasting) {
+  if (t.byte_size() == 0) return Tensor::make(t.dtype(), t.shape());
+  if (t.byte_size() > size_ - used_) {
+    if (is_lasting) return t;
+    return fail({}, "internal error: a constant without room in memory");
+  }
+  std::byte* to = memory_->data() + used_;
+  std::memcpy(to, t.bytes(), t.byte_size());
+  used_ = std::min(size_, used_ + constant_room(t.byte_size()));
+  return Tensor::wrap(t.dtype(), t.shape(), to, memory_);
 }
 
 Result<CompiledModel> CompiledModel::read(const std::string& path) {

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -99,34 +100,70 @@ TEST_CASE("Fortran order is transposed") {
 TEST_CASE("an artifact gives back its sections, and any changed or missing byte is found") {
   Folder folder;
   const std::string path = folder / "m.dlca";
-  ArtifactWriter w;
-  w.add("program", std::string("dlc.program 1\n"));
-  w.add("weights", std::string(5000, 'w'));
-  w.set_meta(R"({"name": "m"})");
-  REQUIRE(w.write(path).has_value());
+  {
+    REQUIRE_OK(ArtifactWriter w, ArtifactWriter::create(path));
+    REQUIRE(w.add("program", "dlc.program 1\n").has_value());
+    w.begin("weights");
+    const std::string head(4999, 'w'), tail(1 << 21, 'x');
+    REQUIRE(w.append(std::as_bytes(std::span(head))).has_value());
+    w.align(64);
+    CHECK(w.position() == 5056);
+    REQUIRE_OK(const MappedFile view, w.map(tail.size()));
+    REQUIRE(w.append(std::as_bytes(std::span(tail))).has_value());
+    CHECK(view.text() == tail);
+    CHECK_FALSE(fs::exists(path));
+    REQUIRE(w.finish(R"({"name": "m"})").has_value());
+    CHECK(view.text() == tail);
+  }
   const std::string good = slurp(path);
   {
     REQUIRE_OK(auto a, Artifact::open(path));
     CHECK(a.meta() == R"({"name":"m"})");
     REQUIRE_OK(auto s, a.section("weights"));
-    CHECK(s.size() == 5000);
+    CHECK(s.size() == 5056 + (1 << 21));
     CHECK(reinterpret_cast<uintptr_t>(s.data()) % 4096 == 0);
+    REQUIRE_OK(const auto loaded, a.load("weights"));
+    CHECK(std::ranges::equal(loaded.bytes, s));
     REQUIRE_ERROR(a.section("none"), "no section");
+    REQUIRE_ERROR(a.load("none"), "no section");
   }
-  for (const size_t at : {size_t{0}, size_t{9}, size_t{17}, size_t{30}, size_t{4096}, size_t{8192 + 4999}}) {
+  const auto is_refused = [&] {
+    auto a = Artifact::open(path);
+    if (!a) return true;
+    const bool loads = a->load("weights").has_value();
+    CHECK(loads == a->section("weights").has_value());
+    return !loads || !a->section("program");
+  };
+  CHECK_FALSE(is_refused());
+  // Header, what follows it, each section and what fills it up, the table.
+  const size_t weights = 8192, table = weights + 12288 + (1 << 21);
+  for (const size_t at : {size_t{0}, size_t{4}, size_t{9}, size_t{17}, size_t{30}, size_t{40}, size_t{4095},
+                          size_t{4096}, size_t{5000}, weights, weights + 4998, weights + 5010,
+                          weights + 5056 + (1 << 21) - 1, table - 1, table, table + 40, good.size() - 1}) {
+    INFO(at);
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 1);
     spit(path, bad);
-    auto a = Artifact::open(path);
-    const bool found = !a || !a->section("program") || !a->section("weights");
-    CHECK(found);
+    CHECK(is_refused());
   }
-  for (size_t n = 0; n < good.size(); n += 509) {
+  for (size_t n = 0; n < good.size(); n += n < 10000 ? 509 : 300007) {
     spit(path, good.substr(0, n));
-    auto a = Artifact::open(path);
-    const bool found = !a || !a->section("program") || !a->section("weights");
-    CHECK((found || n > 8192 + 5000));
+    CHECK(is_refused());
   }
+  spit(path, good.substr(0, good.size() - 1));
+  CHECK(is_refused());
+  spit(path, good + '\0');
+  CHECK(is_refused());
+}
+
+TEST_CASE("an artifact that is not finished leaves nothing behind") {
+  Folder folder;
+  {
+    REQUIRE_OK(ArtifactWriter w, ArtifactWriter::create(folder / "m.dlca"));
+    REQUIRE(w.add("program", "dlc.program 1\n").has_value());
+    REQUIRE_ERROR(w.finish("{"), "not JSON");
+  }
+  CHECK(fs::is_empty(folder.path));
 }
 
 TEST_CASE("JSON is as deep as an artifact needs, brackets in strings do not count") {
