@@ -41,9 +41,10 @@ std::string behind_links(std::string path) {
   return path;
 }
 
+// Shared, so that what is written later is seen.
 Result<MappedFile> map_at(const std::string& path, int fd, uint64_t offset, size_t size) {
   if (size == 0) return MappedFile{};
-  void* p = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(offset));
+  void* p = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
   if (p == MAP_FAILED) return system_error(path, "cannot map");
   MappedFile f;
   f.bytes = {static_cast<const std::byte*>(p), size};

@@ -164,7 +164,8 @@ Result<int> compile(Options& o, Context& cx) {
   std::optional<ModelFile> artifact;
   LibraryFiles library(o.output);
   if (format == "dlca") {
-    DLC_TRY(artifact, ModelFile::create(o.output));
+    DLC_TRY(ModelFile file, ModelFile::create(o.output));
+    artifact.emplace(std::move(file));
   }
   DLC_TRY(Built b, build(o.model, artifact ? static_cast<ResultStore&>(*artifact) : library, cx));
   const Stopwatch writing;
