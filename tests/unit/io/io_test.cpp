@@ -173,9 +173,8 @@ TEST_CASE("JSON is as deep as an artifact needs, brackets in strings do not coun
   CHECK(is_shallow_json("{\"a\\\"" + std::string(1000, '[') + "\": [1]}"));
   Folder folder;
   const std::string path = folder / "deep.dlca";
-  ArtifactWriter w;
-  w.set_meta("{\"deep\": " + nested(1000) + "}");
-  REQUIRE(w.write(path).has_value());
+  REQUIRE_OK(ArtifactWriter w, ArtifactWriter::create(path));
+  REQUIRE(w.finish("{\"deep\": " + nested(1000) + "}").has_value());
   REQUIRE_ERROR(Artifact::open(path), "table is not understood");
 }
 
