@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "core/map/target.h"
+#include "dlc/base/checked.h"
 #include "dlc/hw/load.h"
 
 namespace dlc::asic {
@@ -31,20 +35,149 @@ ordered_json layer_json(const AcceleratorLayer& l) {
       {"plan", l.plan}, {"tile", l.tile}};
 }
 
-Result<AcceleratorIo> read_io(const HwDescription& hw, const ordered_json& j) {
+std::unexpected<Error> broken(std::string what) {
+  return fail({}, "the asic executable is damaged: " + std::move(what), "compile the model again");
+}
+
+// A map of the header whose keys are read by name, each checked before anything uses it. `where` is its own:
+// "inputs[0]".
+class Fields {
+ public:
+  Fields(const ordered_json& json, std::string where) : json_(json), where_(std::move(where)) {}
+
+  std::string name(const char* key) const { return where_.empty() ? key : where_ + "." + key; }
+
+  Result<std::string> text(const char* key) const {
+    const ordered_json* j = find(key);
+    if (!j || !j->is_string()) return broken(fmt::format("'{}' is no text", name(key)));
+    return j->get<std::string>();
+  }
+  Result<int64_t> number(const char* key, int64_t least, int64_t most) const {
+    const ordered_json* j = find(key);
+    return integer(j ? *j : ordered_json(), name(key), least, most);
+  }
+  Result<std::vector<int64_t>> numbers(const char* key, int64_t least, int64_t most) const {
+    DLC_TRY(const ordered_json* list, array(key));
+    std::vector<int64_t> out;
+    for (const ordered_json& j : *list) {
+      DLC_TRY(const int64_t n, integer(j, fmt::format("{}[{}]", name(key), out.size()), least, most));
+      out.push_back(n);
+    }
+    return out;
+  }
+  // read(Fields, element) for each map of a list.
+  template <class F>
+  Result<> each(const char* key, const F& read) const {
+    DLC_TRY(const ordered_json* list, array(key));
+    for (size_t i = 0; i < list->size(); ++i) DLC_CHECK(read(Fields((*list)[i], fmt::format("{}[{}]", name(key), i))));
+    return {};
+  }
+
+ private:
+  const ordered_json* find(const char* key) const {
+    if (!json_.is_object()) return nullptr;
+    const auto it = json_.find(key);
+    return it == json_.end() ? nullptr : &*it;
+  }
+  Result<const ordered_json*> array(const char* key) const {
+    const ordered_json* j = find(key);
+    if (!j || !j->is_array()) return broken(fmt::format("'{}' is no list", name(key)));
+    return j;
+  }
+  static Result<int64_t> integer(const ordered_json& j, const std::string& name, int64_t least, int64_t most) {
+    if (!j.is_number_integer()) return broken(fmt::format("'{}' is no integer", name));
+    const bool huge = j.is_number_unsigned() && j.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
+    if (huge || j.get<int64_t>() < least || j.get<int64_t>() > most)
+      return broken(fmt::format("'{}' is {}, it must be from {} to {}", name, j.dump(), least, most));
+    return j.get<int64_t>();
+  }
+
+  const ordered_json& json_;
+  std::string where_;
+};
+
+// Bytes that the machine can reach in a segment of its external memory.
+int64_t reach(const HwDescription& hw, int space) {
+  const HwState& s = hw.state_of(space);
+  return checked_mul(s.words, s.word_bytes()).value_or(INT64_MAX);
+}
+
+// What the tensor takes in its layout; nothing when that is more than `most`.
+std::optional<int64_t> layout_bytes(const AcceleratorIo& io, int64_t most) {
+  TensorType type{io.dtype, {}};
+  std::vector<int64_t> counted{io.lanes, io.dtype.bytes()};
+  for (const int64_t n : io.shape) {
+    type.shape.emplace_back(n);
+    counted.push_back(std::max<int64_t>(n, 1));  // a dim of 0 must not hide how large the others are
+  }
+  if (const auto n = checked_product(counted); !n || *n > checked_mul(most, io.lanes).value_or(INT64_MAX))
+    return std::nullopt;
+  return map::Layout::of(type, io.lanes).bytes();
+}
+
+Result<AcceleratorIo> read_io(const HwDescription& hw, const AcceleratorImage& image, const Fields& f) {
   AcceleratorIo io;
-  io.name = j.at("name").get<std::string>();
-  const auto dtype = parse_dtype(j.at("dtype").get<std::string>());
-  if (!dtype) return fail({}, "the executable has a tensor of an unknown dtype");
-  io.dtype = *dtype;
-  io.shape = j.at("shape").get<std::vector<int64_t>>();
-  io.lanes = j.at("lanes").get<int64_t>();
-  io.segment = hw.find_space(j.at("segment").get<std::string>());
-  io.offset = j.at("offset").get<int64_t>();
-  io.bytes = j.at("bytes").get<int64_t>();
-  if (io.segment < 0 || io.lanes < 1 || io.offset < 0 || io.bytes < 0)
-    return fail({}, "the executable places " + io.name + " nowhere");
+  DLC_TRY(io.name, f.text("name"));
+  DLC_TRY(const std::string dtype, f.text("dtype"));
+  const auto type = parse_dtype(dtype);
+  if (!type) return broken(fmt::format("'{}' is '{}', which is no dtype", f.name("dtype"), dtype));
+  io.dtype = *type;
+  DLC_TRY(const std::string segment, f.text("segment"));
+  io.segment = hw.find_space(segment);
+  if (io.segment < 0 || hw.spaces[static_cast<size_t>(io.segment)].segment < 0 || segment.ends_with(".code") ||
+      segment.ends_with(".weights"))
+    return broken(fmt::format("'{}' is '{}', which is no segment for tensors", f.name("segment"), segment));
+  const int64_t room = segment.ends_with(".arena") ? image.arena_bytes : reach(hw, io.segment);
+  DLC_TRY(io.shape, f.numbers("shape", 0, room));
+  DLC_TRY(io.lanes, f.number("lanes", 1, room));
+  DLC_TRY(io.offset, f.number("offset", 0, room));
+  const auto bytes = layout_bytes(io, room - io.offset);
+  if (!bytes || *bytes > room - io.offset)
+    return broken(fmt::format("'{}' at {} reaches past the {} bytes of {}", f.name("shape"), io.offset, room, segment));
+  DLC_TRY(io.bytes, f.number("bytes", *bytes, *bytes));
   return io;
+}
+
+// `macs` counts those of the layers before.
+Result<AcceleratorLayer> read_layer(int64_t instructions, int64_t& macs, const Fields& f) {
+  AcceleratorLayer l;
+  DLC_TRY(l.name, f.text("name"));
+  DLC_TRY(l.first, f.number("first", 0, instructions));
+  DLC_TRY(l.end, f.number("end", l.first, instructions));
+  DLC_TRY(l.macs, f.number("macs", 0, INT64_MAX - macs));
+  DLC_TRY(l.predicted_cycles, f.number("predicted_cycles", 0, INT64_MAX));
+  DLC_TRY(l.plan, f.text("plan"));
+  DLC_TRY(l.tile, f.text("tile"));
+  macs += l.macs;
+  return l;
+}
+
+// Everything of the header that lies beside the machine and the program.
+Result<> read_image(const HwDescription& hw, const Fields& f, AcceleratorImage& image) {
+  int64_t arena = 0, macs = 0;
+  for (size_t s = 0; s < hw.spaces.size(); ++s)
+    if (hw.spaces[s].segment >= 0 && hw.spaces[s].name.ends_with(".arena")) arena = reach(hw, static_cast<int>(s));
+  DLC_TRY(image.arena_bytes, f.number("arena_bytes", 0, arena));
+  const auto tensors = [&](std::vector<AcceleratorIo>& to) {
+    return [&](const Fields& one) -> Result<> {
+      DLC_TRY(AcceleratorIo io, read_io(hw, image, one));
+      to.push_back(std::move(io));
+      return {};
+    };
+  };
+  DLC_CHECK(f.each("inputs", tensors(image.inputs)));
+  DLC_CHECK(f.each("outputs", tensors(image.outputs)));
+  const int64_t n = std::ssize(image.program);
+  DLC_CHECK(f.each("layers", [&](const Fields& one) -> Result<> {
+    DLC_TRY(AcceleratorLayer layer, read_layer(n, macs, one));
+    image.layers.push_back(std::move(layer));
+    return {};
+  }));
+  DLC_TRY(const std::vector<int64_t> tiles, f.numbers("tiles", 0, INT32_MAX));
+  if (std::ssize(tiles) != n)
+    return broken(fmt::format("'tiles' has {} elements, the program {} instructions", tiles.size(), n));
+  image.tiles.assign(tiles.begin(), tiles.end());
+  return {};
 }
 
 }  // namespace
@@ -103,51 +236,34 @@ Result<std::vector<std::byte>> write_container(const HwDescription& hw, const Ha
 }
 
 Result<Loaded> read_container(std::span<const std::byte> bytes) {
-  const auto broken = [](const char* what) { return fail({}, std::string("the asic executable is damaged: ") + what); };
   uint64_t length = 0;
-  if (bytes.size() < 16 || std::memcmp(bytes.data(), kMagic, 8) != 0) return broken("no header");
+  if (bytes.size() < 16 || std::memcmp(bytes.data(), kMagic, 8) != 0) return broken("it has no header");
   std::memcpy(&length, bytes.data() + 8, 8);
   if (length > bytes.size() - 16) return broken("the header is cut off");
   const auto* text = reinterpret_cast<const char*>(bytes.data()) + 16;
-  const ordered_json h = ordered_json::parse(text, text + length, nullptr, false);
-  if (!h.is_object()) return broken("the header is no JSON");
+  const ordered_json json = ordered_json::parse(text, text + length, nullptr, false);
+  if (!json.is_object()) return broken("the header is no JSON");
+  const Fields header(json, "");
+  HardwareText hardware;
+  DLC_TRY(hardware.text, header.text("hardware"));
+  DLC_TRY(hardware.file, header.text("hardware_file"));
+  DLC_TRY(hardware.params, header.text("hardware_params"));
+  DLC_TRY(HwDescription hw, read_hardware(hardware));
+  DLC_TRY(const std::string hash, header.text("arch_hash"));
+  if (hash_text(hw.arch_hash) != hash)
+    return broken(fmt::format("'arch_hash' is {}, that of its description is {}", hash, hash_text(hw.arch_hash)));
   Loaded out;
-  try {
-    DLC_TRY(HwDescription hw,
-            read_hardware({h.at("hardware").get<std::string>(), h.at("hardware_file").get<std::string>(),
-                           h.at("hardware_params").get<std::string>()}));
-    if (hash_text(hw.arch_hash) != h.at("arch_hash").get<std::string>())
-      return fail({}, fmt::format("the executable is for the architecture {}, its description is {}",
-                                  h.at("arch_hash").get<std::string>(), hash_text(hw.arch_hash)));
-    out.hw = std::make_shared<HwDescription>(std::move(hw));
-    out.hardware = h.at("hardware_file").get<std::string>();
-    if (const auto params = h.at("hardware_params").get<std::string>(); !params.empty()) out.hardware += "," + params;
-    const auto words = h.at("words").get<uint64_t>(), weights = h.at("weight_bytes").get<uint64_t>();
-    const uint64_t rest = bytes.size() - 16 - length;
-    if (words > rest / 4 || weights != rest - words * 4) return broken("its size is wrong");
-    const std::byte* at = bytes.data() + 16 + length;
-    out.words.resize(words);
-    std::memcpy(out.words.data(), at, words * 4);
-    out.image.weights.assign(at + words * 4, at + words * 4 + weights);
-    out.image.arena_bytes = h.at("arena_bytes").get<int64_t>();
-    for (const ordered_json& j : h.at("inputs")) {
-      DLC_TRY(AcceleratorIo io, read_io(*out.hw, j));
-      out.image.inputs.push_back(std::move(io));
-    }
-    for (const ordered_json& j : h.at("outputs")) {
-      DLC_TRY(AcceleratorIo io, read_io(*out.hw, j));
-      out.image.outputs.push_back(std::move(io));
-    }
-    for (const ordered_json& j : h.at("layers"))
-      out.image.layers.push_back({j.at("name").get<std::string>(), j.at("first").get<int64_t>(),
-                                  j.at("end").get<int64_t>(), j.at("macs").get<int64_t>(),
-                                  j.at("predicted_cycles").get<int64_t>(), j.at("plan").get<std::string>(),
-                                  j.at("tile").get<std::string>()});
-    out.image.tiles = h.at("tiles").get<std::vector<int32_t>>();
-  } catch (const nlohmann::json::exception&) {
-    return broken("a key of the header is missing");
-  }
-  DLC_TRY(out.image.program, decode_program(*out.hw, out.words));
+  out.hardware = hardware.file + (hardware.params.empty() ? "" : "," + hardware.params);
+  const auto rest = static_cast<int64_t>(bytes.size() - 16 - length);
+  DLC_TRY(const int64_t words, header.number("words", 0, rest / 4));
+  DLC_TRY(const int64_t weights, header.number("weight_bytes", rest - words * 4, rest - words * 4));
+  const std::byte* at = bytes.data() + 16 + length;
+  out.words.resize(static_cast<size_t>(words));
+  if (words > 0) std::memcpy(out.words.data(), at, static_cast<size_t>(words) * 4);
+  out.image.weights.assign(at + words * 4, at + words * 4 + weights);
+  DLC_TRY(out.image.program, decode_program(hw, out.words));
+  DLC_CHECK(read_image(hw, header, out.image));
+  out.hw = std::make_shared<HwDescription>(std::move(hw));
   return out;
 }
 

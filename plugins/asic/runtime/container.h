@@ -33,6 +33,7 @@ struct Loaded {
 
 Result<std::vector<std::byte>> write_container(const HwDescription& hw, const HardwareText& text,
                                                const AcceleratorImage& image);
+// Trusts nothing: what it returns has sizes that agree, tensors within their segments, layers within the program.
 Result<Loaded> read_container(std::span<const std::byte> bytes);
 // The layers as JSON, for reports.
 std::string layer_report(const HwDescription& hw, const AcceleratorImage& image);

@@ -111,6 +111,7 @@ class Reference {
 
 Result<CosimReport> cosimulate(const Loaded& loaded, Driver& rtl, std::span<const Tensor> inputs) {
   const HwDescription& hw = *loaded.hw;
+  DLC_CHECK(check_inputs(loaded.image, inputs));
   CosimReport report;
   Recorder recorder(hw.queues.size());
   Reference reference(loaded, rtl.bases());
@@ -128,7 +129,7 @@ Result<CosimReport> cosimulate(const Loaded& loaded, Driver& rtl, std::span<cons
     Difference d;
     d.instruction = instruction;
     d.queue = hw.queues[q].name;
-    if (instruction < std::ssize(loaded.image.program)) {
+    if (instruction >= 0 && instruction < std::ssize(loaded.image.program)) {
       d.text = disassemble(hw, loaded.image.program[static_cast<size_t>(instruction)]);
       d.tile = loaded.image.tiles[static_cast<size_t>(instruction)];
     }

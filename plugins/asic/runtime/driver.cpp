@@ -60,6 +60,18 @@ std::vector<uint64_t> segment_bases(const HwDescription& hw, const AcceleratorIm
   return base;
 }
 
+Result<> check_inputs(const AcceleratorImage& image, std::span<const Tensor> inputs) {
+  if (inputs.size() != image.inputs.size())
+    return fail({}, fmt::format("{} inputs are given, the program has {}", inputs.size(), image.inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const AcceleratorIo& io = image.inputs[i];
+    if (inputs[i].dtype() != io.dtype || inputs[i].shape() != io.shape)
+      return fail({}, fmt::format("input {} is {}, it must be {}", io.name,
+                                  to_string(inputs[i].dtype(), inputs[i].shape()), to_string(io.dtype, io.shape)));
+  }
+  return {};
+}
+
 Result<Driver> Driver::make(std::shared_ptr<const Loaded> loaded, std::unique_ptr<DlcPort> port) {
   Driver d(std::move(loaded), std::move(port));
   DLC_CHECK(d.set_up());
@@ -144,13 +156,9 @@ Result<> Driver::fault(uint32_t status) {
 
 Result<std::vector<Tensor>> Driver::run(std::span<const Tensor> inputs, PortObserver* observer) {
   const AcceleratorImage& image = loaded_->image;
-  if (inputs.size() != image.inputs.size())
-    return fail({}, fmt::format("{} inputs are given, the program has {}", inputs.size(), image.inputs.size()));
+  DLC_CHECK(check_inputs(image, inputs));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const AcceleratorIo& io = image.inputs[i];
-    if (inputs[i].dtype() != io.dtype || inputs[i].shape() != io.shape)
-      return fail({}, fmt::format("input {} is {}, it must be {}", io.name,
-                                  to_string(inputs[i].dtype(), inputs[i].shape()), to_string(io.dtype, io.shape)));
     DLC_CHECK(port_->mem_wr(bases_[static_cast<size_t>(io.segment)] + static_cast<uint64_t>(io.offset),
                             pack_io(io, inputs[i])));
   }

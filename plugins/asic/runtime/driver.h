@@ -32,6 +32,9 @@ std::string to_json(const RunCounts& c);
 std::vector<uint64_t> segment_bases(const HwDescription& hw, const AcceleratorImage& image, size_t code_bytes,
                                     uint64_t* end);
 
+// Whether these are the tensors that the program takes.
+Result<> check_inputs(const AcceleratorImage& image, std::span<const Tensor> inputs);
+
 class Driver {
  public:
   static Result<Driver> make(std::shared_ptr<const Loaded> loaded, std::unique_ptr<DlcPort> port);
