@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "dlc/hw/load.h"
-#include "dlc_test/catch.h"
+#include "dlc_test/need.h"
 
 namespace dlc::cosim {
 namespace {
@@ -16,14 +16,7 @@ constexpr uint64_t kDram = 1 << 20;  // compared as a whole after each run
 constexpr uint64_t kCode = 0;        // of each segment: 64 KiB of program, then 128 KiB each
 constexpr uint64_t kFirst = 0x10000, kStep = 0x20000;
 
-template <class T>
-T need(Result<T> r) {
-  if (!r) FAIL(to_string(r.error()));
-  return std::move(*r);
-}
-void need(Result<> r) {
-  if (!r) FAIL(to_string(r.error()));
-}
+using dlc_test::need;
 
 struct Recorder final : PortObserver {
   Outcome& out;

@@ -7,6 +7,7 @@
 
 #include "dlc/graph/graph.h"
 #include "dlc_test/catch.h"
+#include "dlc_test/tensors.h"
 
 namespace dlc_test {
 
@@ -17,17 +18,6 @@ inline dlc::Graph parsed(std::string_view body, std::string_view symbols = "") {
   REQUIRE_OK(Graph g, parse_graph(text));
   if (auto r = verify(g); !r) FAIL(to_string(r.error()));
   return g;
-}
-
-inline dlc::Tensor floats(std::vector<int64_t> shape, const std::vector<float>& values) {
-  REQUIRE_OK(dlc::Tensor t, dlc::Tensor::from<float>(dlc::kF32, std::move(shape), values));
-  return t;
-}
-
-inline std::vector<double> elements(const dlc::Tensor& t) {
-  std::vector<double> v;
-  for (int64_t i = 0; i < t.elements(); ++i) v.push_back(t.get_double(i));
-  return v;
 }
 
 }  // namespace dlc_test

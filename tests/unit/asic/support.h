@@ -12,19 +12,12 @@
 #include "dlc/map/partition.h"
 #include "dlc/numerics/commit.h"
 #include "dlc/program/program.h"
-#include "dlc_test/catch.h"
+#include "dlc_test/need.h"
 #include "plugins/asic/runtime/devices.h"
 
 namespace dlc::asic {
 
-template <class T>
-T need(Result<T> r) {
-  if (!r) FAIL(to_string(r.error()));
-  return std::move(*r);
-}
-inline void need(Result<> r) {
-  if (!r) FAIL(to_string(r.error()));
-}
+using dlc_test::need;
 
 // nx16 with an array of size x size, its text and its recipes.
 struct TestMachine {

@@ -97,7 +97,7 @@ kernel @k {
   REQUIRE_ERROR(run_kernel(k, std::vector<Tensor>{x, floats({2, 1}, {1, 2})}), "B has rank 1, rank 2 was given");
   REQUIRE_ERROR(run_kernel(k, std::vector<Tensor>{x, Tensor()}), "B was not given");
   REQUIRE_OK(const auto y, run_kernel(k, std::vector<Tensor>{x, floats({2}, {10, 20})}));
-  CHECK(values(y[0]) == std::vector<double>{11, 12, 13, 14, 25, 26, 27, 28});
+  CHECK(elements(y[0]) == std::vector<double>{11, 12, 13, 14, 25, 26, 27, 28});
 }
 
 TEST_CASE("a dim that only a product names is solved or refused") {
@@ -109,7 +109,7 @@ kernel @k {
 }
 )");
   REQUIRE_OK(const auto y, run_kernel(k, std::vector<Tensor>{floats({5}, {1, 2, 3, 4, 5})}));
-  CHECK(values(y[0]) == std::vector<double>{1, 3});
+  CHECK(elements(y[0]) == std::vector<double>{1, 3});
   REQUIRE_ERROR(run_kernel(k, std::vector<Tensor>{floats({4}, {1, 2, 3, 4})}), "but the dim is");
 }
 
@@ -126,7 +126,7 @@ kernel @k {
   k.assumptions = {n - m, m - n};
   const auto x = floats({2}, {1, 2});
   REQUIRE_OK(const auto y, run_kernel(k, std::vector<Tensor>{x, x}));
-  CHECK(values(y[0]) == std::vector<double>{2, 4});
+  CHECK(elements(y[0]) == std::vector<double>{2, 4});
   REQUIRE_ERROR(run_kernel(k, std::vector<Tensor>{x, floats({1}, {1})}), "M=1, N=2");
 }
 

@@ -88,10 +88,10 @@ kernel @k {
 )");
   for (const bool tree : {true, false}) {
     REQUIRE_OK(const auto single, run_kernel(k, std::vector<Tensor>{floats({1}, {1})}, {.tree_walk = tree}));
-    CHECK(values(single[0])[0] == 0);
+    CHECK(elements(single[0])[0] == 0);
     REQUIRE_OK(const auto twice,
                run_kernel(k, std::vector<Tensor>{floats({1}, {1})}, {.floats_as_double = true, .tree_walk = tree}));
-    CHECK(values(twice[0])[0] == 1);
+    CHECK(elements(twice[0])[0] == 1);
   }
 }
 

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "dlc/interp/interp.h"
-#include "dlc_test/catch.h"
+#include "dlc_test/tensors.h"
 
 namespace dlc::test {
+
+using dlc_test::elements;
 
 template <class T>
 Tensor tensor(DType dtype, std::vector<int64_t> shape, const std::vector<T>& values) {
@@ -34,12 +36,6 @@ inline Kernel kernel(std::string_view text) {
   return k;
 }
 
-inline std::vector<double> values(const Tensor& t) {
-  std::vector<double> r;
-  for (int64_t i = 0; i < t.elements(); ++i) r.push_back(t.get_double(i));
-  return r;
-}
-
 // The first result of the kernel, which must be the same from the tree walk and from the fast interpreter.
 inline std::vector<double> run_both(std::string_view text, const std::vector<Tensor>& inputs) {
   const Kernel k = kernel(text);
@@ -47,7 +43,7 @@ inline std::vector<double> run_both(std::string_view text, const std::vector<Ten
   REQUIRE_OK(const auto fast, run_kernel(k, inputs));
   REQUIRE(slow.size() == fast.size());
   for (size_t i = 0; i < slow.size(); ++i) {
-    const auto a = values(slow[i]), b = values(fast[i]);
+    const auto a = elements(slow[i]), b = elements(fast[i]);
     REQUIRE(a.size() == b.size());
     for (size_t j = 0; j < a.size(); ++j) {
       INFO("result " << i << ", element " << j);
@@ -59,7 +55,7 @@ inline std::vector<double> run_both(std::string_view text, const std::vector<Ten
         CHECK(b[j] == a[j]);
     }
   }
-  return values(fast[0]);
+  return elements(fast[0]);
 }
 
 // The error both ways give.

@@ -1,5 +1,9 @@
-// Kernels the tests share, in canonical text.
+// Kernels and values the tests share, kernels in canonical text.
 #pragma once
+
+#include "dlc/kernel/kernel.h"
+
+inline dlc::Val sym(const char* name) { return dlc::val::index(dlc::Expr::symbol(name)); }
 
 inline constexpr const char* kConv = R"(dlc.kernel 1
 kernel @conv1 {

@@ -5,6 +5,7 @@
 #include "dlc/kernel/kernel.h"
 #include "dlc/kernel/names.h"
 #include "dlc_test/catch.h"
+#include "kernels.h"
 
 using namespace dlc;
 
@@ -28,7 +29,6 @@ struct Reads {
   std::string text(const Val& v) const { return to_string(v->type) + " " + print(v, k); }
 };
 
-Val sym(const char* name) { return val::index(Expr::symbol(name)); }
 Val num(int64_t v) { return val::integer(v); }
 Val real(double v) { return val::real(v); }
 Val add(Val a, Val b) { return val::binary(BinaryOp::add, std::move(a), std::move(b)); }

@@ -14,7 +14,6 @@ Kernel small() {
       "for i < N: Y[i] = sum[j < N] T[j] }");
   return *k;
 }
-Val sym(const char* name) { return val::index(Expr::symbol(name)); }
 // A node of another type than the constructors give.
 Val retyped(const Val& v, DType t) {
   ValNode n = *v;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dlc_test/catch.h"
+#include "dlc_test/tensors.h"
 #include "frontends/onnx/onnx.h"
 
 namespace dlc_test {
@@ -114,12 +115,6 @@ inline dlc::Tensor run(const onnx::ModelProto& m, const std::vector<double>& x) 
   auto y = run_graph(*g, inputs);
   if (!y) FAIL(to_string(y.error()));
   return (*y)[0];
-}
-
-inline std::vector<double> elements(const dlc::Tensor& t) {
-  std::vector<double> v;
-  for (int64_t i = 0; i < t.elements(); ++i) v.push_back(t.get_double(i));
-  return v;
 }
 
 // A model of one node: x is its first input, y its first output; the test adds what else it has.

@@ -4,9 +4,11 @@
 #include <limits>
 
 #include "dlc/interp/interp.h"
+#include "dlc_test/tensors.h"
 #include "helpers.h"
 
 using namespace dlc;
+using dlc_test::elements;
 
 namespace {
 
@@ -50,13 +52,8 @@ std::vector<Tensor> run_all(const std::string& name, const std::vector<Tensor>& 
   if (!out) FAIL(to_string(out.error()) + "\n" + print(*k));
   return *out;
 }
-std::vector<double> values(const Tensor& t) {
-  std::vector<double> v;
-  for (int64_t i = 0; i < t.elements(); ++i) v.push_back(t.get_double(i));
-  return v;
-}
 std::vector<double> run(const std::string& name, const std::vector<Tensor>& in, const Attrs& attrs = {}) {
-  return values(run_all(name, in, attrs)[0]);
+  return elements(run_all(name, in, attrs)[0]);
 }
 
 using V = std::vector<double>;
@@ -210,9 +207,9 @@ TEST_CASE("softmax and normalisations") {
   CHECK(run("hardmax", {tensor({2, 3}, {1, 3, 3, 9, 2, 9})}) == V{0, 1, 0, 1, 0, 0});
   const auto ln = run_all("layer_norm", {tensor({2, 2}, {1, 3, 2, 6}), tensor({2}, {1, 2}), tensor({2}, {0, 1})},
                           {{"epsilon", 0.0}});
-  close(values(ln[0]), {-1, 3, -1, 3});
-  close(values(ln[1]), {2, 4});
-  close(values(ln[2]), {1, 0.5});
+  close(elements(ln[0]), {-1, 3, -1, 3});
+  close(elements(ln[1]), {2, 4});
+  close(elements(ln[2]), {1, 0.5});
   close(run("batch_norm",
             {tensor({1, 2, 2}, {1, 3, 5, 7}), tensor({2}, {2, 1}), tensor({2}, {0, 1}), tensor({2}, {1, 5}),
              tensor({2}, {4, 1})},
@@ -348,9 +345,9 @@ TEST_CASE("quantisation") {
   CHECK(run("dequantize_linear", {tensor({4}, {0, 3, 128, 255}, kU8), scalar(2), scalar(128, kU8)},
             {{"axis", Expr(0)}}) == V{-256, -250, 0, 254});
   const auto d = run_all("dynamic_quantize_linear", {tensor({6}, {0, 2, -3, -2.5, 1.34, 0.5})});
-  CHECK(values(d[0]) == V{153, 255, 0, 26, 221, 179});
-  close(values(d[1]), {0.0196078438});
-  CHECK(values(d[2]) == V{153});
+  CHECK(elements(d[0]) == V{153, 255, 0, 26, 221, 179});
+  close(elements(d[1]), {0.0196078438});
+  CHECK(elements(d[2]) == V{153});
   // Padding with a zero point adds nothing: the border of an all-zero-point image is 0.
   CHECK(run("int_conv", {tensor({1, 1, 2}, {7, 8}, kU8), tensor({1, 1, 3}, {1, 2, 3}, kS8), Tensor(), scalar(7, kU8)},
             {{"pad_lo", ints({1})}, {"pad_hi", ints({1})}}) == V{3, 2});

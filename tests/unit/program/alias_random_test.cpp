@@ -3,9 +3,10 @@
 #include <random>
 
 #include "dlc/program/alias.h"
-#include "dlc_test/catch.h"
+#include "dlc_test/tensors.h"
 
 using namespace dlc;
+using dlc_test::noise;
 
 namespace {
 
@@ -79,16 +80,6 @@ class RandomGraph {
   std::vector<ValueId> values_;
 };
 
-Tensor noise(int64_t n) {
-  auto t = Tensor::make(kF32, {n, 4, 4, 6});
-  uint32_t seed = 17;
-  for (int64_t i = 0; i < t->elements(); ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    t->set_double(i, static_cast<double>(seed >> 8) / (1 << 23) - 1.0);
-  }
-  return *t;
-}
-
 }  // namespace
 
 TEST_CASE("alias sets of random graphs keep every bit", "[program][random]") {
@@ -106,7 +97,7 @@ TEST_CASE("alias sets of random graphs keep every bit", "[program][random]") {
     REQUIRE_OK(const Program again, parse_program(print(aliased)));
     REQUIRE(print(again) == print(aliased));
     for (const int64_t n : {1, 3}) {
-      const std::vector<Tensor> in{noise(n)};
+      const std::vector<Tensor> in{noise({n, 4, 4, 6}, 17)};
       REQUIRE_OK(const auto expected, run_program(plain, in));
       REQUIRE_OK(const auto got, run_program(aliased, in));
       REQUIRE(got.size() == expected.size());

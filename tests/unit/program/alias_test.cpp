@@ -4,21 +4,17 @@
 #include <cstring>
 
 #include "dlc/program/layout.h"
-#include "dlc_test/catch.h"
+#include "dlc_test/tensors.h"
 
 using namespace dlc;
+using dlc_test::noise;
 
 namespace {
 
 Tensor noise(const std::vector<Expr>& shape, int64_t n, uint32_t seed) {
   std::vector<int64_t> dims;
   for (const Expr& d : shape) dims.push_back(evaluate(d, Bindings{{"N", n}}).value());
-  auto t = Tensor::make(kF32, std::move(dims));
-  for (int64_t i = 0; i < t->elements(); ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    t->set_double(i, static_cast<double>(seed >> 8) / (1 << 23) - 1.0);
-  }
-  return *t;
+  return noise(std::move(dims), seed);
 }
 
 Program lowered(const std::string& body, const std::string& symbols = "(N in 1..8)") {

@@ -4,20 +4,12 @@
 #include <cmath>
 
 #include "dlc/program/layout.h"
-#include "dlc_test/catch.h"
+#include "dlc_test/tensors.h"
 
 using namespace dlc;
+using dlc_test::noise;
 
 namespace {
-
-Tensor noise(std::vector<int64_t> shape, uint32_t seed) {
-  auto t = Tensor::make(kF32, std::move(shape));
-  for (int64_t i = 0; i < t->elements(); ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    t->set_double(i, static_cast<double>(seed >> 8) / (1 << 23) - 1.0);
-  }
-  return *t;
-}
 
 std::vector<Expr> list(std::vector<int64_t> v) { return {v.begin(), v.end()}; }
 
