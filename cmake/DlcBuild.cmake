@@ -44,7 +44,7 @@ function(dlc_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE dlc_flags)
 endfunction()
 
-# dlc_test(NAME [LABEL label] DEPS libs...): a Catch2 program of every .cpp in this folder, one ctest test per case.
+# dlc_test(NAME [LABEL label] DEPS libs...): a Catch2 program of every .cpp in this folder is one ctest test.
 function(dlc_test name)
   cmake_parse_arguments(ARG "" "LABEL" "DEPS" ${ARGN})
   if(NOT ARG_LABEL)
@@ -60,4 +60,13 @@ function(dlc_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} dlc_test_main dlc_flags)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 600)
+endfunction()
+
+# dlc_test_tag(NAME TAG): the program's cases with the hidden tag [.TAG] are a ctest test of their own, shown as skipped
+# when they leave with DLC_SKIP.
+function(dlc_test_tag name tag)
+  get_test_property(${name} LABELS labels)
+  add_test(NAME ${name}_${tag} COMMAND ${name} "[${tag}]")
+  set_tests_properties(${name}_${tag} PROPERTIES LABELS "${labels}" TIMEOUT 600
+    SKIP_REGULAR_EXPRESSION "SKIPPED: " FAIL_REGULAR_EXPRESSION "No test cases matched;No tests ran")
 endfunction()

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "dlc/map/partition.h"
+#include "dlc_test/skip.h"
 #include "frontends/onnx/onnx.h"
 #include "plugins/asic/runtime/cosim.h"
 #include "tests/unit/asic/support.h"
@@ -120,12 +121,9 @@ TEST_CASE("predicted cycles of the fashion network are within the description's 
     check_prediction(std::string(DLC_SOURCE_DIR) + "/tests/models/fashion_mnist/fashion_int8.onnx", size);
 }
 
-TEST_CASE("networks of other people on the RTL") {
+TEST_CASE("networks of other people on the RTL", "[.networks]") {
   const std::string folder = std::string(DLC_SOURCE_DIR) + "/../shared/models/real/mlperf_onnx/";
-  if (!std::filesystem::exists(folder)) {
-    WARN("skipped: no " << folder);
-    return;
-  }
+  if (!std::filesystem::exists(folder)) DLC_SKIP("there is no " << folder);
   for (const char* name : {"resnet8", "kws", "vww", "ad"}) {
     INFO(name);
     check_network(folder + name + "_qdq.onnx", 16);

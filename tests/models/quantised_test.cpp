@@ -10,7 +10,7 @@
 #include "dlc/io/numpy.h"
 #include "dlc/numerics/commit.h"
 #include "dlc/passes/pass.h"
-#include "dlc_test/catch.h"
+#include "dlc_test/skip.h"
 #include "frontends/onnx/onnx.h"
 
 using namespace dlc;
@@ -149,12 +149,9 @@ TEST_CASE("fashion-mnist int8: committed integers are within one step of the qua
   check_committed(kSource + "/tests/models/fashion_mnist/fashion_int8.onnx", x, 8);
 }
 
-TEST_CASE("MLPerf Tiny: onnxruntime's results, and committed integers on every layer") {
+TEST_CASE("MLPerf Tiny: onnxruntime's results, and committed integers on every layer", "[.networks]") {
   const fs::path real = fs::path(kSource) / "../shared/models/real";
-  if (!fs::exists(real)) {
-    WARN("skipped: " << real.string() << " is not there");
-    return;
-  }
+  if (!fs::exists(real)) DLC_SKIP("there is no " << real.string());
   const RealModel models[] = {{"mlperf_onnx/resnet8_qdq.onnx", "resnet8", "y_qdq", 12},
                               {"mlperf_onnx/kws_qdq.onnx", "kws", "y_qdq", 10},
                               {"mlperf_onnx/vww_qdq.onnx", "vww", "y_qdq", 28},
@@ -175,12 +172,10 @@ TEST_CASE("MLPerf Tiny: onnxruntime's results, and committed integers on every l
   }
 }
 
-TEST_CASE("quantised networks that other tools made are onnxruntime's result exactly, optimised or not") {
+TEST_CASE("quantised networks that other tools made are onnxruntime's result exactly, optimised or not",
+          "[.networks]") {
   const fs::path real = fs::path(kSource) / "../shared/models/real";
-  if (!fs::exists(real)) {
-    WARN("skipped: " << real.string() << " is not there");
-    return;
-  }
+  if (!fs::exists(real)) DLC_SKIP("there is no " << real.string());
   const RealModel models[] = {{"micro_kws/micro_kws_m_static_qoperator.onnx", "micro_kws", "y_qoperator", 0},
                               {"micro_kws/micro_kws_m_static_qdq.onnx", "micro_kws", "y_qdq", 0},
                               {"mlperf_onnx/sww_qdq.onnx", "sww", "y_qdq", 0},

@@ -95,7 +95,7 @@ module nx_st (
   logic got, f_empty, t_end;
   logic [2:0] held;                    // words in the FIFO or on their way into it
   logic unused_full;
-  nx_fifo #(.D(4), .W(29)) todo (.clk, .rst, .push(start && !is_end), .d({h_sp, words[14:0]}), .pop(t_end),
+  nx_fifo #(.D(4), .W(29)) pending (.clk, .rst, .push(start && !is_end), .d({h_sp, words[14:0]}), .pop(t_end),
       .q({t_sp, t_words}), .empty(t_empty), .full(t_full));
   nx_fifo #(.D(4), .W(B*8)) words_out (.clk, .rst, .push(got), .d(rd), .pop(d_ack), .q(d), .empty(f_empty), .full(unused_full));
   assign re = !t_empty && !halt && !stall && held != 3'd4;
