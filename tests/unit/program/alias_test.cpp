@@ -14,7 +14,7 @@ namespace {
 Tensor noise(const std::vector<Expr>& shape, int64_t n, uint32_t seed) {
   std::vector<int64_t> dims;
   for (const Expr& d : shape) dims.push_back(evaluate(d, Bindings{{"N", n}}).value());
-  return noise(std::move(dims), seed);
+  return dlc_test::noise(std::move(dims), seed);
 }
 
 Program lowered(const std::string& body, const std::string& symbols = "(N in 1..8)") {
