@@ -10,6 +10,7 @@
 
 #include "core/hw/quantity.h"
 #include "core/hw/reader.h"
+#include "core/hw/standalone.h"
 
 namespace dlc {
 
@@ -173,6 +174,22 @@ yaml::Ptr resolve_siblings(ReadContext& cx, const yaml::Node& n, int depth) {
     again = again || e.value->find("like") != nullptr;
   }
   return again ? resolve_siblings(cx, *out, depth + 1) : out;
+}
+
+Result<std::string> standalone_hw(std::string_view text, const std::string& file) {
+  DLC_TRY(const yaml::Ptr own, yaml::parse(text, file));
+  if (!own->find("like")) return std::string(text);
+  DLC_TRY(const yaml::Ptr tree, load_tree(text, file, 0));
+  yaml::Node whole = *tree;
+  whole.remove("like");
+  return yaml::print(whole);
+}
+
+Result<> check_standalone(std::string_view text, const std::string& file) {
+  DLC_TRY(const yaml::Ptr tree, yaml::parse(text, file));
+  const yaml::Entry* like = tree->find("like");
+  if (like) return fail(like->loc(), "'like' names another file, this description must stand alone");
+  return {};
 }
 
 Result<HwDescription> parse_hw(std::string_view text, const std::string& file, const HwOverrides& overrides) {

@@ -198,4 +198,57 @@ Ptr merge(const Ptr& base, const Ptr& over) {
   return out;
 }
 
+namespace {
+
+void print_text(const std::string& text, std::string& out) {
+  constexpr char kHex[] = "0123456789abcdef";
+  out += '"';
+  for (const char c : text) {
+    const auto u = static_cast<unsigned char>(c);
+    if (u < 0x20 || u == 0x7f) {
+      out += {'\\', 'x', kHex[u >> 4], kHex[u & 15]};
+      continue;
+    }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  out += '"';
+}
+
+void print_flow(const Node& n, std::string& out) {
+  if (n.kind == Kind::null) out += "~";
+  if (n.kind == Kind::scalar) print_text(n.text, out);
+  if (n.kind == Kind::sequence) {
+    out += "[";
+    for (size_t i = 0; i < n.items.size(); ++i) {
+      if (i > 0) out += ", ";
+      print_flow(*n.items[i], out);
+    }
+    out += "]";
+  }
+  if (n.kind == Kind::map) {
+    out += "{";
+    for (size_t i = 0; i < n.entries.size(); ++i) {
+      if (i > 0) out += ", ";
+      print_text(n.entries[i].key, out);
+      out += ": ";
+      print_flow(*n.entries[i].value, out);
+    }
+    out += "}";
+  }
+}
+
+}  // namespace
+
+std::string print(const Node& root) {
+  std::string out;
+  for (const Entry& e : root.entries) {
+    print_text(e.key, out);
+    out += ": ";
+    print_flow(*e.value, out);
+    out += "\n";
+  }
+  return out;
+}
+
 }  // namespace dlc::yaml

@@ -59,6 +59,9 @@ Result<Ptr> parse(std::string_view text, const std::string& file);
 // `over` laid on `base`: maps merge key by key, null removes a key, anything else replaces.
 Ptr merge(const Ptr& base, const Ptr& over);
 
+// The tree as text: one line for each key of the root, all scalars quoted.
+std::string print(const Node& root);
+
 std::string_view describe(Kind kind);  // "a map", for messages
 
 }  // namespace dlc::yaml

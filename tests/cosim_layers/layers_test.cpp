@@ -96,6 +96,24 @@ void check_prediction(const std::string& path, int size) {
   });
 }
 
+// A device whose memory cannot be read: a cable, not a machine.
+class Unreadable : public DlcPort {
+ public:
+  explicit Unreadable(std::unique_ptr<DlcPort> port) : port_(std::move(port)) {}
+  Result<uint32_t> rd32(uint32_t offset) override { return port_->rd32(offset); }
+  Result<> wr32(uint32_t offset, uint32_t value) override { return port_->wr32(offset, value); }
+  Result<> mem_rd(uint64_t, std::span<std::byte>) override { return fail({}, "no answer"); }
+  Result<> mem_wr(uint64_t at, std::span<const std::byte> data) override { return port_->mem_wr(at, data); }
+  Result<> wait_irq(uint64_t most) override { return port_->wait_irq(most); }
+  uint64_t now() const override { return port_->now(); }
+  Result<> reset() override { return port_->reset(); }
+  uint64_t memory_bytes() const override { return port_->memory_bytes(); }
+  void observe(PortObserver* observer) override { port_->observe(observer); }
+
+ private:
+  std::unique_ptr<DlcPort> port_;
+};
+
 }  // namespace
 
 TEST_CASE("random convolutions on the RTL") {
@@ -167,4 +185,48 @@ TEST_CASE("an RTL that stops is reported with what it wrote until then") {
   CHECK_FALSE(r.bit_exact);
   CHECK(r.stopped.find("the device reports axi in queue ld") != std::string::npos);
   CHECK(r.outputs.size() == 1);  // the simulator's
+}
+
+TEST_CASE("an error beside the device is an error, no verdict on the RTL") {
+  REQUIRE(kFound);
+  const auto& m = machine(8);
+  LayerBuilder b(m, 3);
+  const ValueId x = b.input({1, 9, 6, 6});
+  const Graph g = b.finish({b.conv(x, 9, 3, 1, 1)});
+  const AcceleratorImage image = need(compile_for(*m.hw, need(lower_to_program(g))));
+  auto loaded = std::make_shared<const Loaded>(need(read_container(need(write_container(*m.hw, m.text, image)))));
+  const DeviceUri uri = need(parse_device_uri("asic:rtl"));
+  Driver rtl = need(Driver::make(loaded, need(open_port(uri, *loaded))));
+  const auto said = [&](const std::vector<Tensor>& inputs) {
+    const auto r = cosimulate(*loaded, rtl, inputs);
+    return r ? to_json(*r) : std::string(r.error().message());
+  };
+  const std::vector<Tensor> good = b.inputs();
+  CHECK(said({need(Tensor::make(kF32, {1, 9, 6, 6}))}) == "input x0 is f32[1,9,6,6], it must be s8[1,9,6,6]");
+  CHECK(said({need(Tensor::make(kS8, {1, 9, 6, 7}))}) == "input x0 is s8[1,9,6,7], it must be s8[1,9,6,6]");
+  CHECK(said({good[0], good[0], good[0], good[0]}) == "4 inputs are given, the program has 1");
+  CHECK(said({}) == "0 inputs are given, the program has 1");
+  Driver cut = need(Driver::make(loaded, std::make_unique<Unreadable>(need(open_port(uri, *loaded)))));
+  const auto r = cosimulate(*loaded, cut, good);
+  REQUIRE_FALSE(r.has_value());
+  CHECK(r.error().message() == "no answer");
+}
+
+TEST_CASE("the RTL comes back from a fault") {
+  REQUIRE(kFound);
+  const auto& m = machine(8);
+  LayerBuilder b(m, 3);
+  const ValueId x = b.input({1, 9, 6, 6});
+  const Graph g = b.finish({b.conv(x, 9, 3, 1, 1)});
+  const AcceleratorImage image = need(compile_for(*m.hw, need(lower_to_program(g))));
+  auto loaded = std::make_shared<const Loaded>(need(read_container(need(write_container(*m.hw, m.text, image)))));
+  Driver rtl = need(Driver::make(loaded, need(open_port(need(parse_device_uri("asic:rtl")), *loaded))));
+  const std::vector<Tensor> inputs = b.inputs();
+  size_t code = 0;
+  while (!m.hw->spaces[code].name.ends_with(".code")) ++code;
+  need(rtl.port().mem_wr(rtl.bases()[code], std::vector<std::byte>(64, std::byte{0xff})));
+  const CosimReport faulty = need(cosimulate(*loaded, rtl, inputs));
+  CHECK_FALSE(faulty.bit_exact);
+  CHECK(faulty.stopped.find("the device reports illegal") != std::string::npos);
+  CHECK(need(cosimulate(*loaded, rtl, inputs)).bit_exact);
 }

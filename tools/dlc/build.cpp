@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/hw/standalone.h"
 #include "dlc/graph/segments.h"
 #include "dlc/io/file.h"
 #include "dlc/plugin/reference.h"
@@ -197,7 +198,7 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
   b.model.name = source.name;
   b.model.hardware_name = b.hardware.description.name;
   b.model.arch_hash = hash_text(b.hardware.description.arch_hash);
-  b.model.hardware_text = b.hardware.text;
+  DLC_TRY(b.model.hardware_text, standalone_hw(b.hardware.text, b.hardware.file));
   b.model.features = b.hardware.description.codegen.features;
 
   Stopwatch step;

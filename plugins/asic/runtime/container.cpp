@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/hw/standalone.h"
 #include "core/map/target.h"
 #include "dlc/base/checked.h"
 #include "dlc/hw/load.h"
@@ -205,6 +207,7 @@ std::string layer_report(const HwDescription& hw, const AcceleratorImage& image)
 
 Result<std::vector<std::byte>> write_container(const HwDescription& hw, const HardwareText& text,
                                                const AcceleratorImage& image) {
+  DLC_TRY(const std::string description, standalone_hw(text.text, text.file));
   DLC_TRY(const std::vector<uint32_t> words, encode_program(hw, image.program));
   ordered_json inputs = ordered_json::array(), outputs = ordered_json::array(), layers = ordered_json::array();
   for (const AcceleratorIo& io : image.inputs) inputs.push_back(io_json(hw, io));
@@ -212,8 +215,8 @@ Result<std::vector<std::byte>> write_container(const HwDescription& hw, const Ha
   for (const AcceleratorLayer& l : image.layers) layers.push_back(layer_json(l));
   const ordered_json header{{"arch_hash", hash_text(hw.arch_hash)},
                             {"name", hw.name},
-                            {"hardware", text.text},
-                            {"hardware_file", text.file},
+                            {"hardware", description},
+                            {"hardware_file", std::filesystem::path(text.file).filename().string()},
                             {"hardware_params", text.params},
                             {"words", words.size()},
                             {"weight_bytes", image.weights.size()},
@@ -248,6 +251,7 @@ Result<Loaded> read_container(std::span<const std::byte> bytes) {
   DLC_TRY(hardware.text, header.text("hardware"));
   DLC_TRY(hardware.file, header.text("hardware_file"));
   DLC_TRY(hardware.params, header.text("hardware_params"));
+  DLC_CHECK(check_standalone(hardware.text, hardware.file));
   DLC_TRY(HwDescription hw, read_hardware(hardware));
   DLC_TRY(const std::string hash, header.text("arch_hash"));
   if (hash_text(hw.arch_hash) != hash)

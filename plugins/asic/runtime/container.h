@@ -18,7 +18,8 @@
 
 namespace dlc::asic {
 
-// The text a machine came from, so that the artifact describes its own.
+// The text a machine came from, so that the artifact describes its own: with what its `like:` names merged in, and
+// with the name of its file alone, the same in every folder.
 struct HardwareText {
   std::string text, file, params;
 };

@@ -118,6 +118,8 @@ Result<CosimReport> cosimulate(const Loaded& loaded, Driver& rtl, std::span<cons
   DLC_TRY(auto want, reference.run(inputs));
   if (auto outputs = rtl.run(inputs, &recorder)) {
     report.outputs = std::move(*outputs);
+  } else if (!rtl.stopped()) {  // no word about the RTL
+    return std::unexpected(std::move(outputs).error());
   } else {  // what it wrote until then may say why
     report.stopped = std::string(outputs.error().message());
     report.outputs = std::move(reference.outputs);

@@ -69,6 +69,7 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
     return fail({}, fmt::format("device {} is not known: the plugin has asic:func, asic:rtl and asic:cosim", uri));
   out.cosim = device == "asic:cosim";
   out.rtl = out.cosim || device == "asic:rtl";
+  if (!out.rtl) out.options.seed = 0;
   std::set<std::string> given;
   std::string rest = question == std::string::npos ? "" : uri.substr(question + 1);
   while (!rest.empty()) {
@@ -165,9 +166,8 @@ Result<std::unique_ptr<RtlPort>> open_rtl(const DeviceUri& uri, const Loaded& lo
 
 Result<std::unique_ptr<DlcPort>> open_port(const DeviceUri& uri, const Loaded& loaded) {
   if (!uri.rtl)
-    return open_sim_port(*loaded.hw, {.seed = uri.options.seed == 1 ? 0 : uri.options.seed,
-                                      .memory_bytes = memory_bytes(loaded),
-                                      .track_undefined = uri.track});
+    return open_sim_port(
+        *loaded.hw, {.seed = uri.options.seed, .memory_bytes = memory_bytes(loaded), .track_undefined = uri.track});
   DLC_TRY(std::unique_ptr<RtlPort> port, open_rtl(uri, loaded));
   return std::unique_ptr<DlcPort>(std::move(port));
 }

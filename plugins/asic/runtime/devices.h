@@ -13,7 +13,8 @@ namespace dlc::asic {
 struct DeviceUri {
   bool rtl = false, cosim = false;
   bool track = true;    // func ?track=0: reads of words never written are not looked for, which is faster
-  RtlOptions options;   // ?seed= ?latency= ?jitter= ?backpressure= ?stall=
+  RtlOptions options;   // seed 0, the default of func: its fixed order
+                        // ?seed= ?latency= ?jitter= ?backpressure= ?stall=
   std::string bundle;   // cosim ?bundle=: folder for what is needed to replay a difference
   std::string library;  // ?library=: of the verilated model; otherwise found by arch_hash
 };

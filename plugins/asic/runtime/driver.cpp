@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMostCycles = 2'000'000'000;
 constexpr uint32_t kWatchdog = 1'000'000;
+constexpr int kResetReads = 10'000;  // the bus finishes what is open, which takes some time
 
 uint64_t round_up(uint64_t n) { return (n + kPage - 1) / kPage * kPage; }
 
@@ -132,11 +133,24 @@ Result<> Driver::set_up() {
   return write("COUNT", loaded_->words.size() / static_cast<size_t>(hw.isa.words32()));
 }
 
-Result<> Driver::fault(uint32_t status) {
+// A program that failed may have written anywhere, so that everything is set up again.
+Result<> Driver::reset() {
+  DLC_CHECK(write("CTRL", bit("CTRL", "reset")));
+  for (int i = 0; i < kResetReads; ++i) {
+    DLC_TRY(const uint32_t status, read("STAT"));
+    if ((status & (bit("STAT", "busy") | bit("STAT", "err"))) != 0) continue;
+    DLC_CHECK(set_up());
+    clean_ = true;
+    return {};
+  }
+  return fail({}, "the device does not come back from its reset");
+}
+
+Result<std::string> Driver::fault(uint32_t status) {
   const HwDescription& hw = *loaded_->hw;
   if ((status & bit("STAT", "err")) == 0) {
     if ((status & bit("STAT", "done")) != 0) return {};
-    return fail({}, "the device stopped and is not done");
+    return "the device stopped and is not done";
   }
   DLC_TRY(const uint32_t error, read("ERR"));
   std::string cause = fmt::format("cause {}", error & 0xff);
@@ -151,12 +165,14 @@ Result<> Driver::fault(uint32_t status) {
                         layer >= 0 ? loaded_->image.layers[static_cast<size_t>(layer)].name : "");
     if (index < loaded_->image.program.size()) where += ": " + disassemble(hw, loaded_->image.program[index]);
   }
-  return fail({}, "the device reports " + cause + where);
+  return "the device reports " + cause + where;
 }
 
 Result<std::vector<Tensor>> Driver::run(std::span<const Tensor> inputs, PortObserver* observer) {
   const AcceleratorImage& image = loaded_->image;
+  stopped_ = false;
   DLC_CHECK(check_inputs(image, inputs));
+  if (!clean_) DLC_CHECK(reset());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const AcceleratorIo& io = image.inputs[i];
     DLC_CHECK(port_->mem_wr(bases_[static_cast<size_t>(io.segment)] + static_cast<uint64_t>(io.offset),
@@ -166,16 +182,20 @@ Result<std::vector<Tensor>> Driver::run(std::span<const Tensor> inputs, PortObse
   port_->observe(&recorder);
   const uint64_t begin = port_->now();
   const auto t0 = std::chrono::steady_clock::now();
-  auto done = [&]() -> Result<> {
-    DLC_CHECK(write("CTRL", bit("CTRL", "start")));
-    return port_->wait_irq(kMostCycles);
-  }();
+  clean_ = false;
+  auto started = write("CTRL", bit("CTRL", "start"));
+  auto done = started ? port_->wait_irq(kMostCycles) : Result<>{};
   counts_ = {};
   counts_.sim_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
   port_->observe(nullptr);
-  if (!done) return std::unexpected(std::move(done).error());
+  DLC_CHECK(std::move(started));
+  stopped_ = !done;
+  DLC_CHECK(std::move(done));
   DLC_TRY(const uint32_t status, read("STAT"));
-  DLC_CHECK(fault(status));
+  DLC_TRY(std::string why, fault(status));
+  stopped_ = !why.empty();
+  if (stopped_) return fail({}, std::move(why));
+  clean_ = true;
   DLC_CHECK(write("STAT", bit("STAT", "done")));
   counts_.timed = port_->now() != begin;
   counts_.cycles = static_cast<int64_t>(port_->now() - begin);

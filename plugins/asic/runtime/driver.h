@@ -41,6 +41,9 @@ class Driver {
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, PortObserver* observer = nullptr);
   const RunCounts& counts() const { return counts_; }
+  // Whether the last run failed by the device's own doing: a fault, or no end. Any other error is of this side. The
+  // next run resets the device first.
+  bool stopped() const { return stopped_; }
   DlcPort& port() { return *port_; }
   const std::vector<uint64_t>& bases() const { return bases_; }
 
@@ -50,13 +53,17 @@ class Driver {
   Result<> set_up();
   Result<> write(const char* csr, uint64_t value, int64_t index = 0);
   Result<uint32_t> read(const char* csr, int64_t index = 0);
-  Result<> fault(uint32_t status);
+  Result<> reset();
+  // Why the device stopped; empty when it is done.
+  Result<std::string> fault(uint32_t status);
   uint32_t bit(const char* csr, const char* flag) const;
 
   std::shared_ptr<const Loaded> loaded_;
   std::unique_ptr<DlcPort> port_;
   std::vector<uint64_t> bases_;
   RunCounts counts_;
+  bool stopped_ = false;
+  bool clean_ = true;  // the device is as set_up() or a run to its end leaves it
 };
 
 }  // namespace dlc::asic

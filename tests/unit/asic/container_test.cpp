@@ -1,5 +1,9 @@
 // The executable is bytes from a file: whatever they say is an error that names the field, or runs; nothing is trusted.
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/asic/support.h"
@@ -135,4 +139,38 @@ TEST_CASE("a header with any byte changed is refused or runs") {
     refused += !run(bytes).empty();
   }
   CHECK(refused > 50);
+}
+
+TEST_CASE("the executable holds its whole description, whatever folder it came from") {
+  namespace fs = std::filesystem;
+  const auto compiled = [](const fs::path& folder) {
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    fs::copy_file(std::string(DLC_SOURCE_DIR) + "/hwdesc/asic.yaml", folder / "base.yaml");
+    const std::string file = (folder / "own.yaml").string();
+    HardwareText text{"dlc_hw: 1\nname: own\nlike: base.yaml\nparams: {IN_W: 4096}\n", file, "R=8"};
+    const HwDescription hw = need(read_hardware(text));
+    LayerBuilder b(machine(8), 2);
+    const ValueId x = b.input({1, 8, 6, 6});
+    const Graph g = b.finish({b.conv(x, 8, 3, 1, 1)});
+    auto bytes = need(write_container(hw, text, need(compile_for(hw, need(lower_to_program(g))))));
+    fs::remove_all(folder);
+    const Loaded loaded = need(read_container(bytes));  // there is no file left
+    CHECK(loaded.hw->name == "own");
+    CHECK(loaded.hw->arch_hash == hw.arch_hash);
+    CHECK(loaded.hw->arch_hash != machine(8).hw->arch_hash);
+    CHECK(loaded.hardware == "own.yaml,R=8");
+    const auto shared = std::make_shared<const Loaded>(loaded);
+    Driver d = need(Driver::make(shared, need(open_port(need(parse_device_uri("asic:func")), *shared))));
+    need(d.run(b.inputs()));
+    return bytes;
+  };
+  const fs::path folder = fs::temp_directory_path() / fmt::format("dlc_container_{}", getpid());
+  CHECK(compiled(folder / "a") == compiled(folder / "another one"));
+  fs::remove_all(folder);
+
+  const auto* text = reinterpret_cast<const char*>(made().bytes.data()) + 16;
+  ordered_json header = ordered_json::parse(text, text + header_bytes(made().bytes));
+  header["hardware"] = "dlc_hw: 1\nname: own\nlike: /etc/passwd\n";
+  CHECK(run(with_header(header)).find("'like' names another file") != std::string::npos);
 }

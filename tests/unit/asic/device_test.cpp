@@ -1,0 +1,87 @@
+// Device URIs, and a device that comes back from a fault.
+#include "tests/unit/asic/support.h"
+
+using namespace dlc;
+using namespace dlc::asic;
+
+namespace {
+
+class Order : public PortObserver {
+ public:
+  void on_write(const PortWrite&) override {}
+  void on_retire(const PortRetire& r) override { retired.push_back(r.index); }
+  std::vector<uint32_t> retired;
+};
+
+struct Compiled {
+  std::shared_ptr<const Loaded> loaded;
+  std::vector<Tensor> inputs;
+};
+
+Compiled two_layers() {
+  const auto& m = machine(8);
+  LayerBuilder b(m, 3);
+  const ValueId x = b.input({1, 9, 6, 6});
+  const Graph g = b.finish({b.conv(b.conv(x, 9, 3, 1, 1), 9, 3, 1, 1)});
+  const AcceleratorImage image = need(compile_for(*m.hw, need(lower_to_program(g))));
+  return {std::make_shared<const Loaded>(need(read_container(need(write_container(*m.hw, m.text, image))))),
+          b.inputs()};
+}
+
+Driver open(const Compiled& c, const std::string& uri) {
+  return need(Driver::make(c.loaded, need(open_port(need(parse_device_uri(uri)), *c.loaded))));
+}
+
+bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  bool equal = a.size() == b.size();
+  for (size_t i = 0; equal && i < a.size(); ++i)
+    for (int64_t e = 0; e < a[i].elements(); ++e) equal &= a[i].get_int(e) == b[i].get_int(e);
+  return equal;
+}
+
+}  // namespace
+
+TEST_CASE("every seed of asic:func is honoured") {
+  const Compiled c = two_layers();
+  std::vector<std::vector<uint32_t>> orders;
+  for (const char* uri : {"asic:func", "asic:func?seed=0", "asic:func?seed=1", "asic:func?seed=2"}) {
+    Driver d = open(c, uri);
+    Order order;
+    need(d.run(c.inputs, &order));
+    orders.push_back(order.retired);
+  }
+  CHECK(orders[0] == orders[1]);
+  CHECK(orders[0] != orders[2]);
+  CHECK(orders[0] != orders[3]);
+  CHECK(orders[2] != orders[3]);
+}
+
+TEST_CASE("a number of a device URI that does not fit is refused") {
+  for (const char* option : {"latency", "jitter", "backpressure", "stall"}) {
+    const std::string uri = "asic:rtl?" + std::string(option) + "=";
+    INFO(uri);
+    CHECK(parse_device_uri(uri + "50").has_value());
+    for (const char* value : {"4294967296", "18446744073709551616", "-1", ""})
+      CHECK_FALSE(parse_device_uri(uri + value).has_value());
+  }
+}
+
+TEST_CASE("a run after a fault begins anew") {
+  const Compiled c = two_layers();
+  Driver d = open(c, "asic:func");
+  const auto want = need(d.run(c.inputs));
+  size_t code = 0;
+  while (!c.loaded->hw->spaces[code].name.ends_with(".code")) ++code;
+  const std::vector<std::byte> damage(64, std::byte{0xff});
+  need(d.port().mem_wr(d.bases()[code], damage));
+  const auto failed = d.run(c.inputs);
+  REQUIRE_FALSE(failed.has_value());
+  CHECK(failed.error().message().find("the device reports") != std::string::npos);
+  CHECK(d.stopped());
+  CHECK(same(need(d.run(c.inputs)), want));
+  CHECK_FALSE(d.stopped());
+  // An error of this side is none of the device's.
+  CHECK_FALSE(d.run({}).has_value());
+  CHECK_FALSE(d.stopped());
+  CHECK(same(need(d.run(c.inputs)), want));
+}
