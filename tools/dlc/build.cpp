@@ -234,7 +234,8 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
   DLC_CHECK(dump.done());
   b.graph = std::move(source.graph);
   step = Stopwatch();
-  DLC_TRY(const Json said, explanation(b));
+  DLC_TRY(Json said, explanation(b));
+  said["description"] = std::filesystem::path(b.hardware.file).filename().string();  // the same in every folder
   b.model.explanation = said.dump(-1, ' ', false, Json::error_handler_t::replace);
   b.passes.push_back({"explain", step.ms(), {}});
   b.compile_ms = all.ms();
