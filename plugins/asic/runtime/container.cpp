@@ -12,6 +12,7 @@
 #include "core/map/target.h"
 #include "dlc/base/checked.h"
 #include "dlc/hw/load.h"
+#include "plugins/asic/runtime/driver.h"
 
 namespace dlc::asic {
 
@@ -267,6 +268,11 @@ Result<Loaded> read_container(std::span<const std::byte> bytes) {
   out.image.weights.assign(at + words * 4, at + words * 4 + weights);
   DLC_TRY(out.image.program, decode_program(hw, out.words));
   DLC_CHECK(read_image(hw, header, out.image));
+  uint64_t memory = 0;
+  segment_bases(hw, out.image, out.words.size() * 4, &memory);
+  for (size_t i = 0; i < hw.spaces.size(); ++i)
+    if (hw.spaces[i].segment >= 0 && memory > static_cast<uint64_t>(reach(hw, static_cast<int>(i))))
+      return broken(fmt::format("its segments take {} bytes together, more than the machine's memory", memory));
   out.hw = std::make_shared<HwDescription>(std::move(hw));
   return out;
 }

@@ -120,6 +120,9 @@ TEST_CASE("every field of the header is checked, and named") {
     INFO(said);
     CHECK(said.starts_with("the asic executable is damaged: '" + std::string(c.named)));
   }
+  ordered_json header = good;  // each within its segment, together more than the machine has
+  header["inputs"][0]["offset"] = header["outputs"][0]["offset"] = 4'000'000'000;
+  CHECK(run(with_header(header)).starts_with("the asic executable is damaged: its segments take 80000"));
 }
 
 TEST_CASE("a header with any byte changed is refused or runs") {
