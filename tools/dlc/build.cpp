@@ -11,6 +11,7 @@
 #include "dlc/io/file.h"
 #include "dlc/plugin/reference.h"
 #include "tools/dlc/explain.h"
+#include "tools/dlc/json.h"
 #include "tools/dlc/output.h"
 
 namespace dlc::cli {
@@ -159,10 +160,8 @@ std::vector<PassTiming> plugin_steps(const std::string& plugin, const EmitResult
   const auto* bytes = files.find("timing.json");
   if (bytes == nullptr) return out;
   const auto* text = reinterpret_cast<const char*>(bytes->data());
-  const Json steps = Json::parse(text, text + bytes->size(), nullptr, false);
-  if (!steps.is_array()) return out;
-  for (const Json& s : steps)
-    if (s.is_object()) out.push_back({plugin + " " + s.value("name", ""), s.value("ms", 0.0), {}});
+  for (const Json& s : array_of({text, bytes->size()}))
+    if (s.is_object()) out.push_back({plugin + " " + field<std::string>(s, "name"), field<double>(s, "ms"), {}});
   return out;
 }
 

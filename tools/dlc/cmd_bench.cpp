@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "tools/dlc/counters.h"
+#include "tools/dlc/json.h"
 #include "tools/dlc/model.h"
 
 namespace dlc::cli {
@@ -34,9 +35,8 @@ double percentile(std::vector<double> v, double p) {
 class Layers {
  public:
   void add(const Json& counters) {
-    if (!counters.contains("layers") || !counters["layers"].is_array()) return;
     size_t i = 0;
-    for (const auto& layer : counters["layers"]) {
+    for (const auto& layer : objects_in(counters, "layers")) {
       if (i == seen_.size()) seen_.push_back({layer, {}});
       for (const auto& [key, v] : layer.items())
         if (v.is_number()) seen_[i].figures[key].push_back(v.get<double>());
@@ -49,7 +49,7 @@ class Layers {
       list.push_back(s.first);
       for (const auto& [key, values] : s.figures) {
         const double median = percentile(values, 0.5);
-        if (s.first[key].is_number_integer())
+        if (has<int64_t>(s.first, key))
           list.back()[key] = std::llround(median);
         else
           list.back()[key] = median;
@@ -71,11 +71,11 @@ std::string layer_lines(const Json& layers) {
   std::string text = layer_table({{"layers", layers}});
   if (!text.empty()) return text;
   for (const auto& l : layers) {
-    const std::string name = l.value("name", std::string());
-    if (l.contains("ms"))
-      text += fmt::format("  {:>10.4f} ms  {}\n", l.value("ms", 0.0), name);
-    else if (l.contains("predicted_cycles"))
-      text += fmt::format("  {:>10} cycles predicted  {}\n", l.value("predicted_cycles", int64_t{0}), name);
+    const auto name = field<std::string>(l, "name");
+    if (has<double>(l, "ms"))
+      text += fmt::format("  {:>10.4f} ms  {}\n", field<double>(l, "ms"), name);
+    else if (has<int64_t>(l, "predicted_cycles"))
+      text += fmt::format("  {:>10} cycles predicted  {}\n", field<int64_t>(l, "predicted_cycles"), name);
   }
   return text;
 }
@@ -95,7 +95,7 @@ Result<int> bench(Options& o, Context& cx) {
   }
   for (int i = 0; i < o.warmup; ++i) DLC_CHECK(session.run(inputs));
   std::vector<double> times;
-  int threads = o.threads;
+  int64_t threads = o.threads;
   Layers layers;
   const Stopwatch all;
   Progress progress(cx, "runs", static_cast<size_t>(std::max(o.runs, 1)));
@@ -110,7 +110,7 @@ Result<int> bench(Options& o, Context& cx) {
     Json counters;
     add_counters(session, counters);
     layers.add(counters);
-    threads = counters.value("threads", threads);
+    if (has<int64_t>(counters, "threads")) threads = field<int64_t>(counters, "threads");
     if (o.runs > 0) progress.step(fmt::format("{:.2f} ms", times.back()));
   }
   Json result{{"model", o.model.file},

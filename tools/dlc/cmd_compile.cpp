@@ -10,6 +10,7 @@
 #include "dlc/io/pending_file.h"
 #include "dlc/plugin/reference.h"
 #include "tools/dlc/build.h"
+#include "tools/dlc/json.h"
 #include "tools/dlc/output.h"
 
 namespace dlc::cli {
@@ -177,13 +178,12 @@ Result<int> compile(Options& o, Context& cx) {
   for (const CompiledPartition& p : b.model.partitions) {
     size_t bytes = 0;
     for (const auto& [name, t] : p.weights) bytes += t.byte_size();
-    Json report = Json::parse(p.report, nullptr, false);
     partitions.push_back({{"device", p.device},
                           {"inputs", p.inputs},
                           {"outputs", p.outputs},
                           {"weight_bytes", bytes},
                           {"executable_bytes", p.executable.size()},
-                          {"report", report.is_discarded() ? Json() : std::move(report)}});
+                          {"report", object_of(p.report)}});
   }
   const Json result{{"model", o.model.file},
                     {"output", o.output},

@@ -7,6 +7,7 @@
 #include "dlc/io/file.h"
 #include "dlc/plugin/reference.h"
 #include "tools/dlc/counters.h"
+#include "tools/dlc/json.h"
 #include "tools/dlc/model.h"
 
 namespace dlc::cli {
@@ -23,25 +24,26 @@ std::string difference_text(const Json& d) {
   return fmt::format(
       "first difference: layer {}, instruction {} of queue {}, tile {}, cycle {}\n  {}\n  {}[{}]: RTL {}, simulator "
       "{}\n",
-      d.value("layer", ""), d.value("instruction", int64_t{0}), d.value("queue", ""), d.value("tile", int64_t{0}),
-      d.value("cycle", uint64_t{0}), d.value("text", ""), d.value("memory", ""), d.value("address", uint64_t{0}),
-      d.value("rtl", ""), d.value("simulator", ""));
+      field<std::string>(d, "layer"), field<int64_t>(d, "instruction"), field<std::string>(d, "queue"),
+      field<int64_t>(d, "tile"), field<int64_t>(d, "cycle"), field<std::string>(d, "text"),
+      field<std::string>(d, "memory"), field<int64_t>(d, "address"), field<std::string>(d, "rtl"),
+      field<std::string>(d, "simulator"));
 }
 
 int finish(const std::string& file, const Json& result, Context& cx) {
-  const bool exact = result.value("bit_exact", false);
+  const bool exact = field<bool>(result, "bit_exact");
   std::string text = fmt::format("{}: {}\n", file, exact ? "bit exact" : "NOT bit exact");
   text += layer_table(result);
   for (const char* key : {"cycles", "mac_utilization", "sim_seconds"})
-    if (result.contains(key)) text += fmt::format("{}: {:.6g}\n", key, result[key].get<double>());
-  if (result.contains("stopped")) text += "the RTL stopped: " + result["stopped"].get<std::string>() + "\n";
+    if (has<double>(result, key)) text += fmt::format("{}: {:.6g}\n", key, field<double>(result, key));
+  if (has<std::string>(result, "stopped")) text += "the RTL stopped: " + field<std::string>(result, "stopped") + "\n";
   if (result.contains("first_difference")) text += difference_text(result["first_difference"]);
   if (result.contains("wave"))
-    text += fmt::format("waveform of cycles {} to {}: {}\n", result["wave"].value("begin", uint64_t{0}),
-                        result["wave"].value("end", uint64_t{0}), result["wave"].value("file", ""));
-  if (result.contains("no_wave")) text += "no waveform: " + result["no_wave"].get<std::string>() + "\n";
-  if (result.contains("bundle"))
-    text += fmt::format("to replay it: dlc cosim {}\n", result["bundle"].get<std::string>());
+    text += fmt::format("waveform of cycles {} to {}: {}\n", field<int64_t>(result["wave"], "begin"),
+                        field<int64_t>(result["wave"], "end"), field<std::string>(result["wave"], "file"));
+  if (has<std::string>(result, "no_wave")) text += "no waveform: " + field<std::string>(result, "no_wave") + "\n";
+  if (has<std::string>(result, "bundle"))
+    text += fmt::format("to replay it: dlc cosim {}\n", field<std::string>(result, "bundle"));
   cx.print(result, text);
   return exact ? kOk : kFailed;
 }
@@ -50,11 +52,10 @@ int finish(const std::string& file, const Json& result, Context& cx) {
 Result<int> replay(const Options& o, Context& cx) {
   const std::string file = o.file + "/bundle.json";
   DLC_TRY(const MappedFile text, map_file(file));
-  const Json bundle = Json::parse(text.text(), nullptr, false);
+  const Json bundle = object_of(text.text());
   const auto broken = [&] { return fail({file, 0, 0, {}}, "this is no replay bundle of `dlc cosim`"); };
-  if (!bundle.is_object() || !bundle.contains("device") || !bundle["device"].is_string() ||
-      !bundle.contains("inputs") || !bundle["inputs"].is_array() || !bundle.contains("executable") ||
-      !bundle["executable"].is_string())
+  if (!has<std::string>(bundle, "device") || !bundle.contains("inputs") || !bundle["inputs"].is_array() ||
+      !has<std::string>(bundle, "executable"))
     return broken();
   const std::string uri = bundle["device"].get<std::string>() + "&bundle=" + o.file;
   std::vector<Tensor> inputs;
@@ -71,7 +72,7 @@ Result<int> replay(const Options& o, Context& cx) {
   const Stopwatch watch;
   DLC_CHECK(loaded->run(inputs));
   Json result{{"model", o.file}, {"device", uri}, {"run_ms", watch.ms()}};
-  result.update(Json::parse(loaded->counters()));
+  result.update(object_of(loaded->counters()));
   return finish(o.file, result, cx);
 }
 

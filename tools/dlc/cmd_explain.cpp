@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "tools/dlc/explain.h"
+#include "tools/dlc/json.h"
 
 namespace dlc::cli {
 
@@ -10,8 +11,8 @@ namespace {
 Result<int> explain(ModelOptions& o, Context& cx) {
   o.despite_problems = true;
   DLC_TRY(const CompiledModel model, load_or_build(o, cx));
-  const Json said = Json::parse(model.explanation, nullptr, false);
-  if (!said.is_object())
+  const Json said = object_of(model.explanation);
+  if (said.empty())
     return fail({o.file, 0, 0, {}}, "the artifact does not say where its nodes run", "compile the model again");
   Json result{{"model", o.file}, {"hardware", model.hardware_name}};
   result.update(said);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "dlc/base/checked.h"
+#include "tools/dlc/json.h"
+
 namespace dlc::cli {
 
 std::string devices(const Session& s) {
@@ -17,31 +20,43 @@ std::string devices(const Session& s) {
   return text;
 }
 
+namespace {
+
+// Adds one partition's counter to that of all of them: sums, all layers, of what cannot be added the first. What is not
+// of the counter's type is left out.
+void merge(const Json& counters, const std::string& key, Json& all) {
+  if (key == "layers") {
+    Json layers = objects_in(all, key);
+    for (Json& layer : objects_in(counters, key)) layers.push_back(std::move(layer));
+    all[key] = std::move(layers);
+  } else if (key == "cycles" || key == "macs") {
+    const auto sum = checked_add(field<int64_t>(all, key), field<int64_t>(counters, key));
+    if (has<int64_t>(counters, key) && sum) all[key] = *sum;
+  } else if (key == "sim_seconds") {
+    if (has<double>(counters, key)) all[key] = field<double>(all, key) + field<double>(counters, key);
+  } else if (key == "bit_exact") {
+    if (has<bool>(counters, key))
+      all[key] = field<bool>(counters, key) && (!all.contains(key) || field<bool>(all, key));
+  } else if (!all.contains(key)) {
+    all[key] = counters[key];
+  }
+}
+
+}  // namespace
+
 void add_counters(Session& s, Json& result) {
   Json partitions = Json::array(), merged = Json::object();
   double cycles = 0, busy = 0;
   bool has_utilization = false;
   for (size_t i = 0; i < s.partitions(); ++i) {
-    Json c = Json::parse(s.counters(i), nullptr, false);
-    if (!c.is_object()) c = Json::object();
-    const double own = c.value("cycles", 0.0);
+    Json c = object_of(s.counters(i));
+    const auto own = field<double>(c, "cycles");
     cycles += own;
-    if (c.contains("mac_utilization")) {
+    if (has<double>(c, "mac_utilization")) {
       has_utilization = true;
-      busy += own * c.value("mac_utilization", 0.0);
+      busy += own * field<double>(c, "mac_utilization");
     }
-    for (const auto& [key, v] : c.items()) {
-      if (!merged.contains(key))
-        merged[key] = v;
-      else if (key == "layers" && v.is_array())
-        merged[key].insert(merged[key].end(), v.begin(), v.end());
-      else if (key == "cycles" || key == "macs")
-        merged[key] = merged[key].get<int64_t>() + v.get<int64_t>();
-      else if (key == "sim_seconds")
-        merged[key] = merged[key].get<double>() + v.get<double>();
-      else if (key == "bit_exact")
-        merged[key] = merged[key].get<bool>() && v.get<bool>();
-    }
+    for (const auto& counter : c.items()) merge(c, counter.key(), merged);
     partitions.push_back({{"device", s.device(i)}, {"counters", std::move(c)}});
   }
   if (has_utilization) merged["mac_utilization"] = cycles > 0 ? busy / cycles : 0.0;
@@ -51,13 +66,12 @@ void add_counters(Session& s, Json& result) {
 
 std::string layer_table(const Json& result) {
   std::string text;
-  if (!result.contains("layers")) return text;
-  for (const auto& l : result["layers"]) {
+  for (const auto& l : objects_in(result, "layers")) {
     if (!l.contains("measured_cycles")) continue;
     if (text.empty()) text = fmt::format("{:<32} {:>10} {:>10} {:>6}\n", "layer", "predicted", "measured", "MACs");
-    text += fmt::format("{:<32} {:>10} {:>10} {:>5.1f}%\n", l.value("name", std::string()),
-                        l.value("predicted_cycles", int64_t{0}), l.value("measured_cycles", int64_t{0}),
-                        100 * l.value("mac_utilization", 0.0));
+    text += fmt::format("{:<32} {:>10} {:>10} {:>5.1f}%\n", field<std::string>(l, "name"),
+                        field<int64_t>(l, "predicted_cycles"), field<int64_t>(l, "measured_cycles"),
+                        100 * field<double>(l, "mac_utilization"));
   }
   return text;
 }

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "core/plugin/abi.h"
@@ -58,30 +60,53 @@ Error unsupported(const Library& l, std::string_view what) {
   return Error({}, fmt::format("plugin {} does not {}", l.name, what));
 }
 
-// A dlc_sink that gives what it is given to an EmitResult.
+// What a callback does, which a plugin called through C: no exception goes back through it. Those that there can be are
+// of sizes that no memory has.
+template <class F>
+Result<> caught(std::string_view plugin, std::string_view what, F&& f) {
+  try {
+    return f();
+  } catch (const std::exception& e) {
+    return fail({}, fmt::format("plugin {}: {} cannot be taken: {}", plugin, what, e.what()));
+  }
+}
+
+// A dlc_sink that gives what it is given to an EmitResult. Its first failure is kept in the result's `forwarded`.
 class FileSink {
  public:
-  explicit FileSink(EmitResult& to) : to_(to) {
+  FileSink(std::string plugin, EmitResult& to) : plugin_(std::move(plugin)), to_(to) {
     c_.struct_size = sizeof(c_);
     c_.context = this;
     c_.put = [](void* context, const char* name, const void* bytes, uint64_t size) -> int32_t {
-      EmitResult& result = static_cast<FileSink*>(context)->to_;
-      result.put(detail::or_empty(name), std::span(static_cast<const std::byte*>(bytes), size));
-      return result.forwarded ? 0 : 1;
+      auto& self = *static_cast<FileSink*>(context);
+      if (self.to_.forwarded) {
+        const std::string what = fmt::format("'{}' of {} bytes", detail::or_empty(name), size);
+        auto done = caught(self.plugin_, what, [&]() -> Result<> {
+          if (bytes == nullptr && size > 0) return fail({}, fmt::format("plugin {}: {} is null", self.plugin_, what));
+          self.to_.put(detail::or_empty(name), std::span(static_cast<const std::byte*>(bytes), size));
+          return {};
+        });
+        if (!done) self.to_.forwarded = std::move(done);
+      }
+      return self.to_.forwarded ? 0 : 1;
     };
   }
+  FileSink(const FileSink&) = delete;
+  FileSink& operator=(const FileSink&) = delete;
   const dlc_sink* c() const { return &c_; }
 
  private:
+  std::string plugin_;
   EmitResult& to_;
   dlc_sink c_{};
 };
 
 // A call's answers as texts.
 struct Answers {
+  explicit Answers(std::string plugin) : sink(std::move(plugin), files) {}
   EmitResult files;
-  FileSink sink{files};
-  bool empty() const { return files.files.empty(); }
+  FileSink sink;
+  bool empty() const { return files.files.empty() || !files.forwarded; }
   std::string text(size_t i) const {
     const auto& bytes = files.files[i].second;
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -99,17 +124,16 @@ class HostExecutable : public Executable {
     TensorTable table;
     const std::string no_name;
     for (const Tensor& t : inputs) table.add(no_name, t);
-    Outputs outputs;
+    Outputs outputs{l_.name, {}, {}};
     ErrorCollector errors;
-    if (l_.runtime.run(e_, table.data(), table.size(), &outputs, &Outputs::place, errors.c()) != 0) {
-      if (!outputs.error.empty()) return std::unexpected(std::move(outputs.error));
-      return std::unexpected(errors.take(l_.name));
-    }
+    const int32_t code = l_.runtime.run(e_, table.data(), table.size(), &outputs, &Outputs::place, errors.c());
+    if (!outputs.placed) return std::unexpected(std::move(outputs.placed).error());
+    if (code != 0) return std::unexpected(errors.take(l_.name));
     return std::move(outputs.tensors);
   }
 
   std::string counters() override {
-    Answers answers;
+    Answers answers(l_.name);
     ErrorCollector errors;
     if (l_.runtime.counters == nullptr || l_.runtime.counters(e_, answers.sink.c(), errors.c()) != 0 || answers.empty())
       return "{}";
@@ -118,19 +142,28 @@ class HostExecutable : public Executable {
 
  private:
   struct Outputs {
+    const std::string& plugin;
     std::vector<Tensor> tensors;
-    Error error;
+    Result<> placed;  // the first failure
     static void* place(void* context, uint64_t index, const char* dtype, const int64_t* shape, uint64_t rank) {
       auto& self = *static_cast<Outputs*>(context);
-      const auto type = parse_dtype(detail::or_empty(dtype));
-      if (!type || index != self.tensors.size()) return nullptr;
-      auto t = Tensor::make(*type, std::vector<int64_t>(shape, shape + rank));
-      if (!t) {
-        self.error = std::move(t).error();
-        return nullptr;
-      }
-      self.tensors.push_back(*std::move(t));
-      return self.tensors.back().mutable_bytes();
+      if (!self.placed) return nullptr;
+      self.placed = caught(self.plugin, fmt::format("result {} of rank {}", index, rank),
+                           [&] { return self.add(index, detail::or_empty(dtype), shape, rank); });
+      return self.placed ? self.tensors.back().mutable_bytes() : nullptr;
+    }
+    Result<> add(uint64_t index, const char* dtype, const int64_t* shape, uint64_t rank) {
+      const auto type = parse_dtype(dtype);
+      if (!type) return fail({}, fmt::format("plugin {}: result {} has the unknown dtype '{}'", plugin, index, dtype));
+      if (index != tensors.size())
+        return fail({}, fmt::format("plugin {}: result {} came where {} was expected", plugin, index, tensors.size()));
+      if (shape == nullptr && rank > 0)
+        return fail({}, fmt::format("plugin {}: result {} has no shape", plugin, index));
+      std::vector<int64_t> dims(rank);
+      std::copy_n(shape, rank, dims.begin());
+      DLC_TRY(Tensor t, Tensor::make(*type, std::move(dims)));
+      tensors.push_back(std::move(t));
+      return {};
     }
   };
 
@@ -171,8 +204,8 @@ class HostBackend : public Backend {
 
   Result<std::vector<Refusal>> match(const EmitRequest& r) override {
     if (l_.compiler.match == nullptr) return std::vector<Refusal>{};
-    Answers answers;
-    DLC_CHECK(compile(l_.compiler.match, r, answers.sink));
+    Answers answers(l_.name);
+    DLC_CHECK(compile(l_.compiler.match, r, answers.files, answers.sink));
     std::vector<Refusal> out;
     if (answers.empty()) return out;
     try {
@@ -193,15 +226,16 @@ class HostBackend : public Backend {
 
   Result<> emit(const EmitRequest& r, EmitResult& result) override {
     if (l_.compiler.emit == nullptr) return std::unexpected(unsupported(l_, "compile"));
-    return compile(l_.compiler.emit, r, FileSink(result));
+    const FileSink sink(l_.name, result);
+    return compile(l_.compiler.emit, r, result, sink);
   }
 
   std::vector<DeviceListing> list() override {
     std::vector<DeviceListing> out;
     if (l_.runtime.list == nullptr) return out;
-    Answers answers;
+    Answers answers(l_.name);
     ErrorCollector errors;
-    if (l_.runtime.list(answers.sink.c(), errors.c()) != 0) return out;
+    if (l_.runtime.list(answers.sink.c(), errors.c()) != 0 || answers.empty()) return out;
     for (size_t i = 0; i < answers.files.files.size(); ++i) {
       const auto facts = nlohmann::json::parse(answers.text(i), nullptr, false);
       const auto has = [&](const char* key, auto is) { return !facts.contains(key) || (facts[key].*is)(); };
@@ -224,7 +258,7 @@ class HostBackend : public Backend {
 
  private:
   Result<> compile(int32_t (*f)(const dlc_emit_request*, const dlc_sink*, const dlc_error*), const EmitRequest& r,
-                   const FileSink& sink) {
+                   const EmitResult& result, const FileSink& sink) {
     const std::string text = print(r.program);
     TensorTable table;
     for (const auto& [name, t] : r.program.weights) table.add(name, t);
@@ -237,7 +271,9 @@ class HostBackend : public Backend {
                              r.hardware_params.c_str(),
                              r.options.c_str()};
     ErrorCollector errors;
-    if (f(&c, sink.c(), errors.c()) != 0) return std::unexpected(errors.take(l_.name));
+    const int32_t code = f(&c, sink.c(), errors.c());
+    if (!result.forwarded) return std::unexpected(result.forwarded.error());
+    if (code != 0) return std::unexpected(errors.take(l_.name));
     return {};
   }
 

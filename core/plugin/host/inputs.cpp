@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <random>
 
+#include "core/plugin/host/ports.h"
 #include "dlc/base/checked.h"
-#include "dlc/plugin/compiled.h"
 
 namespace dlc {
 
@@ -19,23 +19,19 @@ std::string describe(std::span<const Port> ports) {
   return s;
 }
 
-Result<> check(const Port& p, const Tensor& t, Bindings& symbols) {
-  const auto wrong = [&](std::string_view why) {
-    return fail({}, fmt::format("input '{}' is {}, the model takes {}{}", p.name, to_string(t.dtype(), t.shape()),
-                                to_string(p.type), why));
-  };
-  if (t.dtype() != p.type.dtype || t.shape().size() != p.type.shape.size()) return wrong("");
+}  // namespace
+
+std::optional<std::string> detail::mismatch(const TensorType& type, const Tensor& t, Bindings& symbols) {
+  if (t.dtype() != type.dtype || t.shape().size() != type.shape.size()) return "";
   for (size_t d = 0; d < t.shape().size(); ++d) {
-    const Expr& want = p.type.shape[d];
+    const Expr& want = type.shape[d];
     if (const auto s = want.as_symbol(); s && !symbols.contains(*s)) symbols[std::string(*s)] = t.shape()[d];
     const auto known = evaluate(want, symbols);
     if (known && *known != t.shape()[d])
-      return wrong(want.constant() ? "" : fmt::format(" with {} = {}", to_string(want), *known));
+      return want.constant() ? "" : fmt::format(" with {} = {}", to_string(want), *known);
   }
   return {};
 }
-
-}  // namespace
 
 Result<std::vector<Tensor>> bind_inputs(std::span<const Port> ports, const Ranges& symbols, const NamedTensors& given) {
   std::vector<Tensor> out;
@@ -53,7 +49,10 @@ Result<std::vector<Tensor>> bind_inputs(std::span<const Port> ports, const Range
     }
     if (std::ranges::count(given, it->first, &NamedTensors::value_type::first) > 1)
       return fail({}, fmt::format("input '{}' is given twice", p.name));
-    DLC_CHECK(check(p, it->second, values));
+    const Tensor& t = it->second;
+    if (const auto why = detail::mismatch(p.type, t, values))
+      return fail({}, fmt::format("input '{}' is {}, the model takes {}{}", p.name, to_string(t.dtype(), t.shape()),
+                                  to_string(p.type), *why));
     out.push_back(it->second);
   }
   for (const auto& [name, t] : given)

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "dlc/plugin/compiled.h"
+#include "core/plugin/host/ports.h"
 #include "dlc/plugin/reference.h"
 
 namespace dlc {
@@ -70,6 +70,25 @@ class Placement {
   Backend* chosen_ = nullptr;
 };
 
+// What a partition's results are: the model's outputs are known; where there are others its program says it.
+Result<std::vector<TensorType>> result_types(const CompiledModel& m, const CompiledPartition& p) {
+  std::vector<TensorType> out;
+  for (const std::string& name : p.outputs)
+    if (const auto port = std::ranges::find(m.outputs, name, &Port::name); port != m.outputs.end())
+      out.push_back(port->type);
+  if (out.size() == p.outputs.size()) return out;
+  out.clear();
+  if (p.device == kReferenceDevice) {
+    DLC_TRY(const Graph g, reference_graph(p));
+    for (const ValueId v : g.outputs) out.push_back(g.value(v).type);
+    return out;
+  }
+  DLC_TRY(const Program program, parse_program(p.program, "program"));
+  for (const ProgramBuffer& b : program.buffers)
+    if (b.kind == BufferKind::output) out.push_back(b.type);
+  return out;
+}
+
 }  // namespace
 
 Error nothing_for(const CompiledModel& m, std::string_view device) {
@@ -96,6 +115,7 @@ Result<Session> Session::open(const CompiledModel& model, PluginRegistry& plugin
   for (const CompiledPartition& p : model.partitions) {
     Part part;
     part.compiled = &p;
+    DLC_TRY(part.results, result_types(model, p));
     if (p.device == kReferenceDevice) {
       part.uri = "reference:";
       DLC_TRY(part.executable, reference_executable(p));
@@ -124,7 +144,14 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
   std::map<std::string, Tensor, std::less<>> values, results;
   if (inputs.size() != model_->inputs.size())
     return fail({}, fmt::format("{} inputs are given, the model has {}", inputs.size(), model_->inputs.size()));
-  for (size_t i = 0; i < inputs.size(); ++i) values[model_->inputs[i].name] = inputs[i];
+  Bindings symbols;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Port& port = model_->inputs[i];
+    if (const auto why = detail::mismatch(port.type, inputs[i], symbols))
+      return fail({}, fmt::format("input '{}' is {}, the model takes {}{}", port.name,
+                                  to_string(inputs[i].dtype(), inputs[i].shape()), to_string(port.type), *why));
+    values[port.name] = inputs[i];
+  }
   for (Part& part : parts_) {
     std::vector<Tensor> in;
     for (const std::string& name : part.compiled->inputs) {
@@ -138,6 +165,10 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
       return fail({}, fmt::format("partition on {} gave {} results, {} are expected", part.uri, out.size(),
                                   part.compiled->outputs.size()));
     for (size_t i = 0; i < out.size(); ++i) {
+      if (const auto why = detail::mismatch(part.results.at(i), out[i], symbols))
+        return fail(
+            {}, fmt::format("partition on {} gave '{}' as {}, {} is expected{}", part.uri, part.compiled->outputs[i],
+                            to_string(out[i].dtype(), out[i].shape()), to_string(part.results[i]), *why));
       values.try_emplace(part.compiled->outputs[i], out[i]);
       results[part.compiled->outputs[i]] = std::move(out[i]);
     }

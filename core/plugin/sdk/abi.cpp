@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <exception>
+
 namespace dlc::detail {
 
 Result<std::vector<std::pair<std::string, Tensor>>> wrap_tensors(const dlc_tensor* table, uint64_t count) {
@@ -38,12 +40,19 @@ ErrorCollector::ErrorCollector() {
   c_.context = this;
   c_.report = [](void* context, int32_t severity, const char* file, int32_t line, int32_t column, const char* node,
                  const char* message, const char* hint) {
-    Diagnostic d;
-    d.severity = severity == DLC_NOTE ? Severity::note : severity == DLC_WARNING ? Severity::warning : Severity::error;
-    d.loc = {or_empty(file), line, column, or_empty(node)};
-    d.message = or_empty(message);
-    d.hint = or_empty(hint);
-    static_cast<ErrorCollector*>(context)->collected_.diagnostics.push_back(std::move(d));
+    // Called through C, which no exception may cross. A report that memory has no room for is lost; that the call
+    // failed is told by its code.
+    try {
+      Diagnostic d;
+      d.severity = severity == DLC_NOTE      ? Severity::note
+                   : severity == DLC_WARNING ? Severity::warning
+                                             : Severity::error;
+      d.loc = {or_empty(file), line, column, or_empty(node)};
+      d.message = or_empty(message);
+      d.hint = or_empty(hint);
+      static_cast<ErrorCollector*>(context)->collected_.diagnostics.push_back(std::move(d));
+    } catch (const std::exception&) {
+    }
   };
 }
 

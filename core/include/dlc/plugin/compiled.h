@@ -101,6 +101,7 @@ class Session {
   struct Part {
     std::string uri;
     const CompiledPartition* compiled = nullptr;
+    std::vector<TensorType> results;
     CompiledPartition own;  // when it was compiled here
     std::unique_ptr<Device> device;
     std::unique_ptr<Executable> executable;

@@ -1,0 +1,43 @@
+// Plugins whose reports and counters are not what they should be.
+#include "tests/error/run.h"
+
+using namespace dlc::test;
+
+namespace {
+
+constexpr const char* kPath = " --plugin-path " DLC_BINARY_DIR "/tests/lying";
+constexpr const char* kGraph =
+    "dlc.graph 1\ngraph @g {\n  in %x: f32[4]\n  %0: f32[4] = neg(%x) loc \"n\"\n  out %0 \"y\"\n}\n";
+
+// A machine of the plugin tests/unit/plugin/lying; its text says how the plugin lies.
+void machine(const Folder& f, const std::string& how) {
+  f.write("m.yaml", "# " + how + "\ndlc_hw: 1\nname: liar\nplugin: lying\nclock: 1.0GHz\n");
+  f.write("m.dlcg", std::string(kGraph));
+}
+
+}  // namespace
+
+TEST_CASE("a plugin's reports may hold anything", "[error]") {
+  const Folder f("odd_json");
+  machine(f, "odd_json");
+  must_succeed(f, std::string("--hw=m.yaml m.dlcg -o m.dlca --json") + kPath);
+  must_succeed(f, std::string("explain m.dlca") + kPath);
+}
+
+TEST_CASE("a plugin's counters may hold anything", "[error]") {
+  const Folder f("odd_counters");
+  machine(f, "");
+  must_succeed(f, std::string("--hw=m.yaml m.dlcg -o m.dlca") + kPath);
+  for (const char* how : {"odd_counters", "deep_counters", "huge_counters"})
+    for (const std::string command : {"bench m.dlca --runs 2 --warmup 0", "bench m.dlca --runs 2 --warmup 0 --json"})
+      must_succeed(f, command + " --device lying:" + how + kPath);
+  must_succeed(f, std::string("bench m.dlca --runs 1 --device lying:") + kPath);
+  must_fail(f, std::string("bench m.dlca --runs 1 --device lying:wrong_type") + kPath,
+            {"partition on lying:wrong_type gave 'y' as s64[4], f32[4] is expected"});
+}
+
+TEST_CASE("a plugin that gives more than there is memory", "[error]") {
+  const Folder f("huge_emit");
+  machine(f, "huge_emit");
+  must_fail(f, std::string("--hw=m.yaml m.dlcg -o m.dlca") + kPath, {"plugin lying: 'report.json' of"});
+}
