@@ -245,6 +245,18 @@ Result<Graph> with_smallest_shapes(const Graph& g) {
   return out;
 }
 
+const HwOpRule* op_rule(const HwDescription& hw, const Graph& g, NodeId n) {
+  const Node& node = g.node(n);
+  const auto names = [&](const std::string& op) { return op == "*" || op == node.op; };
+  const auto has_type = [&](DType t) {
+    const auto is = [&](ValueId v) { return v != kNoValue && g.value(v).type.dtype == t; };
+    return std::ranges::any_of(node.inputs, is) || std::ranges::any_of(node.outputs, is);
+  };
+  for (const HwOpRule& r : hw.ops)
+    if (std::ranges::any_of(r.ops, names) && std::ranges::all_of(r.types, has_type)) return &r;
+  return nullptr;
+}
+
 Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device,
                                const AskDevice& ask) {
   DLC_TRY(Placed placed, map::place(g, hw, device, ask));

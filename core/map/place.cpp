@@ -269,16 +269,8 @@ class Placer {
 
   // The first entry of `ops` for the node, if it keeps the node from the device.
   const HwOpRule* rule_of(NodeId n) const {
-    const Node& node = g_.node(n);
-    const auto has_type = [&](DType t) {
-      const auto is = [&](ValueId v) { return v != kNoValue && g_.value(v).type.dtype == t; };
-      return std::ranges::any_of(node.inputs, is) || std::ranges::any_of(node.outputs, is);
-    };
-    for (const HwOpRule& r : hw_.ops) {
-      const bool named = std::ranges::any_of(r.ops, [&](const std::string& op) { return op == "*" || op == node.op; });
-      if (named && std::ranges::all_of(r.types, has_type)) return r.place.empty() ? nullptr : &r;
-    }
-    return nullptr;
+    const HwOpRule* r = op_rule(hw_, g_, n);
+    return r == nullptr || r->place.empty() ? nullptr : r;
   }
 
   const Graph& g_;

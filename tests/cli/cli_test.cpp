@@ -1,21 +1,14 @@
+#include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <map>
 
 #include "dlc/io/numpy.h"
-#include "tests/error/run.h"
+#include "tests/error/json.h"
 
 using namespace dlc;
 using namespace dlc::test;
 
 namespace {
-
-nlohmann::json json_of(const Folder& f, const std::string& arguments) {
-  const Outcome o = must_succeed(f, arguments + " --json");
-  const auto j = nlohmann::json::parse(o.out, nullptr, false);
-  INFO(o.out);
-  REQUIRE(j.is_object());
-  return j;
-}
 
 // Every key, and of lists of objects (`passes.name`) the key in each element; at least one element.
 void has_keys(const nlohmann::json& j, const std::vector<std::string>& keys) {
@@ -155,4 +148,40 @@ TEST_CASE("hw, targets, plugins, opt", "[cli]") {
           "dlc.graph 1\ngraph @g {\n  in %x: f32[2]\n  %0: f32[2] = relu(%x)\n  %1: f32[2] = relu(%x)\n"
           "  %2: f32[2] = add(%0, %1)\n  out %2 \"y\"\n}\n");
   CHECK_THAT(must_succeed(f, "opt --passes=cse,dce g.dlcg").out, Catch::Matchers::Contains("add(%0, %0)"));
+}
+
+TEST_CASE("explain cites the rules that hold, and no others", "[cli]") {
+  const Folder f("explain_rules");
+  f.write("x86-64.yaml", read_file(DLC_SOURCE_DIR "/hwdesc/x86-64.yaml"));
+  std::string machine = read_file(DLC_SOURCE_DIR "/hwdesc/x86-64-v3.yaml");
+  const std::string rules = "\nops:\n";
+  REQUIRE(machine.find(rules) != std::string::npos);
+  machine.insert(machine.find(rules) + rules.size(),
+                 "  - {op: relu, unit: avx2_f32, types: [s64]}\n"
+                 "  - {op: neg, unit: avx2_f32, types: [f32], when: \"m >= 8\"}\n");
+  f.write("m.yaml", machine);
+  f.write("m.dlcg", std::string(R"(dlc.graph 1
+graph @g {
+  in %x: f32[4]
+  in %i: s64[4]
+  %0: f32[4] = relu(%x) loc "other types"
+  %1: f32[4] = neg(%x) loc "when"
+  %2: s64[4] = add(%i, %i) loc "integers"
+  %3: s64[4] = relu(%i) loc "types"
+  out %0 "a"
+  out %1 "b"
+  out %2 "c"
+  out %3 "d"
+})"));
+  const auto line_of = [&](const char* text) {
+    return std::count(machine.begin(), machine.begin() + static_cast<std::ptrdiff_t>(machine.find(text)), '\n') + 1;
+  };
+  std::map<std::string, std::pair<std::string, int64_t>> cited;
+  const auto said = json_of(f, "explain m.dlcg --hw=m.yaml");
+  for (const auto& n : said["nodes"])
+    cited[n["node"]] = {n["rule"].get<std::string>(), n["line"].get<int64_t>()};
+  CHECK(cited == decltype(cited){{"other types", {"ops: relu by avx2_f32", line_of("{op: \"*\"")}},
+                                 {"when", {"", 0}},
+                                 {"integers", {"", 0}},
+                                 {"types", {"ops: relu by avx2_f32", line_of("{op: relu")}}});
 }

@@ -5,33 +5,35 @@
 #include <algorithm>
 #include <map>
 
+#include "dlc/map/partition.h"
 #include "dlc/plugin/reference.h"
+#include "tools/dlc/json.h"
 
 namespace dlc::cli {
 
 namespace {
 
-// The description's rule for an op, if there is one.
-const HwOpRule* rule_of(const HwDescription& hw, const std::string& op) {
-  for (const HwOpRule& r : hw.ops)
-    if (std::ranges::count(r.ops, op) > 0 || std::ranges::count(r.ops, std::string("*")) > 0) return &r;
-  return nullptr;
+// The description's rule for a node, if one holds for sure. What `when` says of sizes is for the plugin to decide: a
+// rule that has it may hold or not, and so may all after it.
+const HwOpRule* certain_rule(const HwDescription& hw, const Graph& g, NodeId n) {
+  const HwOpRule* r = op_rule(hw, g, n);
+  return r != nullptr && r->when.empty() ? r : nullptr;
 }
 
 // What the plugin's report says of each call of the partition: {"layers": [{"plan", "tile", "predicted_cycles"}]}, one
 // for each call, or by the kernel's name {"kernels": [{"name", "notes": [...]}]}.
 std::vector<std::string> notes_of(const CompiledPartition& part, const Program& program) {
   std::vector<std::string> out(program.calls.size());
-  const Json report = Json::parse(part.report, nullptr, false);
-  if (!report.is_object()) return out;
-  const Json kernels = report.value("kernels", Json::array()), layers = report.value("layers", Json::array());
+  const Json report = object_of(part.report);
+  const Json kernels = objects_in(report, "kernels"), layers = objects_in(report, "layers");
   for (size_t c = 0; c < out.size(); ++c) {
     if (layers.size() == out.size())
-      out[c] = fmt::format("{}; tile {}; {} cycles predicted", layers[c].value("plan", ""), layers[c].value("tile", ""),
-                           layers[c].value("predicted_cycles", int64_t{0}));
+      out[c] = fmt::format("{}; tile {}; {} cycles predicted", field<std::string>(layers[c], "plan"),
+                           field<std::string>(layers[c], "tile"), field<int64_t>(layers[c], "predicted_cycles"));
     for (const Json& k : kernels) {
-      if (k.value("name", "") != program.kernels[static_cast<size_t>(program.calls[c].kernel)].name) continue;
-      for (const Json& n : k.value("notes", Json::array()))
+      if (field<std::string>(k, "name") != program.kernels[static_cast<size_t>(program.calls[c].kernel)].name) continue;
+      if (!k.contains("notes")) continue;
+      for (const Json& n : k["notes"])
         if (n.is_string()) out[c] += (out[c].empty() ? "" : "; ") + n.get<std::string>();
     }
   }
@@ -87,15 +89,18 @@ Result<Json> explanation(const Built& b) {
     for (const NodePlacement& p : b.placements)
       nodes.push_back(node_json(p.name, p.op, p.device, compiled_as(p.name), p.rule, p.why, p.next, p.yaml_line));
   } else {
-    std::map<std::string, std::string> op_of;  // the model's node -> the op it became
+    std::map<std::string, NodeId> became;  // of the model's nodes
     if (b.graph)
       for (const NodeId n : b.graph->order())
-        for (const std::string& l : b.graph->node(n).locations) op_of.emplace(l, b.graph->node(n).op);
+        for (const std::string& l : b.graph->node(n).locations) became.emplace(l, n);
     for (const std::string& node : order) {
-      const auto op = op_of.find(node);
-      const std::string name = op == op_of.end() ? "" : op->second;
+      const auto it = became.find(node);
+      const std::string name = it == became.end() ? "" : b.graph->node(it->second).op;
       const Compiled c = compiled_as(node);
-      const HwOpRule* r = rule_of(b.hardware.description, name);
+      // Code that does not run on the machine itself is no matter of its rules.
+      const HwOpRule* r = it == became.end() || c.device == kReferenceDevice
+                              ? nullptr
+                              : certain_rule(b.hardware.description, *b.graph, it->second);
       nodes.push_back(node_json(node, name, c.device, c,
                                 r == nullptr ? ""
                                              : "ops: " + name + (r->place.empty() ? "" : " on " + r->place) +
@@ -113,20 +118,20 @@ Result<Json> explanation(const Built& b) {
 }
 
 std::string explanation_text(const Json& explanation) {
-  const auto text_of = [](const Json& j, const char* key) { return j.value(key, std::string()); };
+  const auto text_of = field<std::string>;
   std::string text;
-  for (const Json& n : explanation.value("nodes", Json::array())) {
+  for (const Json& n : objects_in(explanation, "nodes")) {
     text += fmt::format("{:<32} {:<18} {:<6} {}", text_of(n, "node"), text_of(n, "op"), text_of(n, "device"),
                         text_of(n, "kernel"));
     for (const char* key : {"how", "rule", "why", "hint"})
       if (const std::string said = text_of(n, key); !said.empty()) text += fmt::format("; {}", said);
-    if (const int line = n.value("line", 0); line > 0)
+    if (const auto line = field<int64_t>(n, "line"); line > 0)
       text += fmt::format(" ({}:{})", text_of(explanation, "description"), line);
     text += "\n";
   }
-  for (const Json& n : explanation.value("in_float", Json::array()))
+  for (const Json& n : objects_in(explanation, "in_float"))
     text += fmt::format("in float: {} ({}): {}\n", text_of(n, "node"), text_of(n, "op"), text_of(n, "why"));
-  for (const Json& p : explanation.value("problems", Json::array())) {
+  for (const Json& p : objects_in(explanation, "problems")) {
     text += fmt::format("{}: {}", text_of(p, "severity"), text_of(p, "message"));
     if (const std::string node = text_of(p, "node"); !node.empty()) text += fmt::format(" (node {})", node);
     if (const std::string hint = text_of(p, "hint"); !hint.empty()) text += "\n  next: " + hint;

@@ -49,6 +49,10 @@ struct Partitioning {
 // The same graph with every symbolic dim at the smallest value it may have: an accelerator's program has fixed shapes.
 Result<Graph> with_smallest_shapes(const Graph& g);
 
+// The first entry of the description's `ops` for the node: it names its op, and each of its `types` is one of the
+// node's operands or results. Null if there is none. Its `when` is not looked at.
+const HwOpRule* op_rule(const HwDescription& hw, const Graph& g, NodeId n);
+
 Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device,
                                const AskDevice& ask);
 
