@@ -35,7 +35,9 @@ Split split_by_polynomial(const Expr& a, const Expr& b) {
     const Product* next = nullptr;
     const MonomialNode* factor = nullptr;
     for (const Product& p : products(rest)) {
-      if (p.coefficient % lead.coefficient != 0 || !(factor = divide_exactly(p.monomial, lead.monomial))) continue;
+      if (p.coefficient % lead.coefficient != 0) continue;
+      factor = divide_exactly(p.monomial, lead.monomial);
+      if (!factor) continue;
       next = &p;
       break;
     }

@@ -11,7 +11,6 @@ using detail::AtomNode;
 using detail::ExprNode;
 using detail::MonomialNode;
 using detail::Product;
-using detail::products;
 
 AtomKind Atom::kind() const { return node_->kind; }
 std::string_view Atom::name() const { return node_->name; }

@@ -1,12 +1,11 @@
 // Which nodes become one kernel; see dlc/passes/fuse.h for the rules.
-#include "dlc/passes/merge.h"
-
 #include <algorithm>
 #include <set>
 
 #include "core/passes/copy.h"
 #include "dlc/kernel/access.h"
 #include "dlc/kernel/normal_form.h"
+#include "dlc/passes/merge.h"
 
 namespace dlc {
 

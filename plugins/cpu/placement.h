@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "dlc/base/huge.h"
 #include "dlc/interp/interp.h"
 #include "dlc/program/program.h"
 #include "plugins/cpu/codegen/codegen.h"
-#include "dlc/base/huge.h"
 
 namespace dlc::cpu {
 

@@ -178,8 +178,7 @@ graph @g {
   };
   std::map<std::string, std::pair<std::string, int64_t>> cited;
   const auto said = json_of(f, "explain m.dlcg --hw=m.yaml");
-  for (const auto& n : said["nodes"])
-    cited[n["node"]] = {n["rule"].get<std::string>(), n["line"].get<int64_t>()};
+  for (const auto& n : said["nodes"]) cited[n["node"]] = {n["rule"].get<std::string>(), n["line"].get<int64_t>()};
   CHECK(cited == decltype(cited){{"other types", {"ops: relu by avx2_f32", line_of("{op: \"*\"")}},
                                  {"when", {"", 0}},
                                  {"integers", {"", 0}},

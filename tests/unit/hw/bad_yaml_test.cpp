@@ -37,7 +37,8 @@ const Bad kBad[] = {
     {"w0: [io]", "w0: [dma]", "mini.yaml:8:3: error: port 'w0' of 'buf' names the client 'dma', which is not a queue"},
     {"stall io", "stall me", "mini.yaml:8:3: error: 'conflict' of 'buf' stalls 'me', which is not a queue"},
     {"i + 2", "i - 2", "mini.yaml:11:37: error: entry 0 of rom 'inv' is -32768, which u16 does not hold"},
-    {"i + 2", "i", "mini.yaml:11:38: error: overflow, division by zero or a power beyond 0 .. 120 in "
+    {"i + 2", "i",
+     "mini.yaml:11:38: error: overflow, division by zero or a power beyond 0 .. 120 in "
      "'floor(65536/(i) + 1/2)' at i = 0"},
     {"[[5], 3]", "[[5], 2]", "mini.yaml:14:53: error: the example says half(5) = 2, the definition gives 3"},
     {"[[9], 3]", "[[9, 1], 3]", "mini.yaml:15:57: error: example with 2 arguments; def 'quarter' has 1"},

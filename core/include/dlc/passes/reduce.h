@@ -4,7 +4,8 @@
 //
 // Every step makes a simpler sample of the same language (fewer outputs, a node's result given as an input, a node
 // bypassed, an attribute at its default, smaller extents, rounder numbers) and keeps it when the fault is still there.
-// The predicate decides what the fault is: a message, a difference, the exit code of a command. It must not crash itself.
+// The predicate decides what the fault is: a message, a difference, the exit code of a command. It must not crash
+// itself.
 #pragma once
 
 #include <functional>
