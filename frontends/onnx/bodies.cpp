@@ -5,13 +5,27 @@
 #include <algorithm>
 
 #include "core/graph/bind.h"
+#include "dlc/base/checked.h"
 #include "frontends/onnx/importer.h"
 
 namespace dlc::onnx_frontend {
 
 namespace {
 
-constexpr int kMaxDepth = 32;  // of bodies in bodies
+constexpr int kMaxDepth = 32;                       // of bodies in bodies
+constexpr int64_t kMaxElements = int64_t{1} << 26;  // of a value that is computed while importing
+
+// Whether a value of these extents may be computed while importing.
+bool is_small(const TensorType& type) {
+  int64_t n = 1;
+  for (const Expr& d : type.shape) {
+    const auto extent = d.constant();
+    const auto product = extent ? checked_mul(n, *extent) : std::nullopt;
+    if (!product || *product > kMaxElements) return false;
+    n = *product;
+  }
+  return true;
+}
 
 // Counts levels and drops the scope again, whatever happens.
 template <class Scopes>
@@ -222,7 +236,13 @@ Result<Tensor> Importer::fixed_value(ValueId v, const Loc& where) {
       in.push_back(to.at(i));
     }
     DLC_TRY(const NodeId copy, part.add_node(node.op, std::move(in), node.attrs, node.locations));
-    for (size_t i = 0; i < node.outputs.size(); ++i) to[node.outputs[i]] = part.node(copy).outputs[i];
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId result = part.node(copy).outputs[i];
+      if (!is_small(part.value(result).type))
+        return fail(where, fmt::format("depends on a value of {}, more than {} elements or of unknown size",
+                                       to_string(part.value(result).type), kMaxElements));
+      to[node.outputs[i]] = result;
+    }
     made.push_back(&node);
   }
   part.outputs = {to.at(v)};

@@ -133,6 +133,21 @@ TEST_CASE("Inputs that are missing, too many or of another kind", "[onnx]") {
   }
 }
 
+TEST_CASE("A trip count behind a huge tensor is no reason to make the tensor", "[onnx]") {
+  onnx::GraphProto* b = nullptr;
+  OneNode t = loop(2, b);
+  for (const char* o : {"c", "s"}) b->add_output()->set_name(o);
+  integers(t.m, "one", {}, {1});
+  integers(t.m, "big", {2}, {100000, 100000});
+  t.n->set_input(0, "trips");
+  node(t.m, "Expand", {"one", "big"}, {"huge"});
+  set_int(node(t.m, "ReduceMax", {"huge"}, {"trips"}), "keepdims", 0);
+  auto* nodes = t.m.mutable_graph()->mutable_node();
+  nodes->SwapElements(0, 1);
+  nodes->SwapElements(1, 2);
+  refused(t.m, "depends on a value of s64[100000,100000], more than 67108864 elements");
+}
+
 TEST_CASE("The import's work is limited", "[onnx]") {
   {  // a function that calls another twice, 30 times over
     auto m = model(13);
