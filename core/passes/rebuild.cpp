@@ -37,15 +37,15 @@ class Rebuilder {
   bool is_leaf(ValueId v) const { return old_.value(v).producer == kNoNode || edits_.given.contains(v); }
 
   void mark() {
-    std::vector<ValueId> todo;
-    for (const auto& [v, name] : edits_.outputs) todo.push_back(final(v));
-    while (!todo.empty()) {
-      const ValueId v = todo.back();
-      todo.pop_back();
+    std::vector<ValueId> reached;
+    for (const auto& [v, name] : edits_.outputs) reached.push_back(final(v));
+    while (!reached.empty()) {
+      const ValueId v = reached.back();
+      reached.pop_back();
       if (!needed_.insert(v).second || is_leaf(v)) continue;
       live_.insert(old_.value(v).producer);
       for (const ValueId in : old_.node(old_.value(v).producer).inputs)
-        if (in != kNoValue) todo.push_back(final(in));
+        if (in != kNoValue) reached.push_back(final(in));
     }
   }
 

@@ -117,34 +117,35 @@ Result<Values> non_max_suppression(const NodeView& n) {
                     {{"count", n.fresh_symbol("selected", kMostFound)}, {"center_point_box", Expr(center != 0)}});
 }
 
-// Without an axis the elements stand in one row.
+// Input 0 and the axis that is asked for. Without an axis the elements stand in one row.
+struct AlongAxis {
+  ValueId x;
+  int64_t axis = 0;
+};
+Result<AlongAxis> along_axis(const NodeView& n) {
+  if (!n.has_attr("axis")) {
+    DLC_TRY(const ValueId row, in_one_row(n, n.in(0)));
+    return AlongAxis{row};
+  }
+  DLC_TRY(const int64_t attr, n.attr_int("axis", {}));
+  DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
+  return AlongAxis{n.in(0), axis};
+}
+
 Result<Values> compress(const NodeView& n) {
   if (!n.has(0) || !n.has(1)) return n.error("needs data and a condition");
-  ValueId x = n.in(0);
-  int64_t axis = 0;
-  if (n.has_attr("axis")) {
-    DLC_TRY(const int64_t attr, n.attr_int("axis", {}));
-    DLC_TRY(axis, checked_axis(n, attr, n.rank(0)));
-  } else {
-    DLC_TRY(x, in_one_row(n, x));
-  }
-  return n.emit_all("compress", {x, n.in(1)}, {{"count", n.fresh_symbol("kept", kMostFound)}, {"axis", Expr(axis)}});
+  DLC_TRY(const AlongAxis along, along_axis(n));
+  return n.emit_all("compress", {along.x, n.in(1)},
+                    {{"count", n.fresh_symbol("kept", kMostFound)}, {"axis", Expr(along.axis)}});
 }
 
 Result<Values> unique(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
-  ValueId x = n.in(0);
-  int64_t axis = 0;
-  if (n.has_attr("axis")) {
-    DLC_TRY(const int64_t attr, n.attr_int("axis", {}));
-    DLC_TRY(axis, checked_axis(n, attr, n.rank(0)));
-  } else {
-    DLC_TRY(x, in_one_row(n, x));
-  }
+  DLC_TRY(const AlongAxis along, along_axis(n));
   DLC_TRY(const int64_t sorted, n.attr_int("sorted", 1));
   return n.emit_all(
-      "unique", {x},
-      {{"count", n.fresh_symbol("unique", kMostFound)}, {"axis", Expr(axis)}, {"sorted", Expr(sorted != 0)}});
+      "unique", {along.x},
+      {{"count", n.fresh_symbol("unique", kMostFound)}, {"axis", Expr(along.axis)}, {"sorted", Expr(sorted != 0)}});
 }
 
 constexpr OpEntry kTable[] = {
