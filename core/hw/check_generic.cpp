@@ -38,9 +38,7 @@ class GenericCheck {
     else if (!hw_.state[static_cast<size_t>(hw_.sync->object)].one_waiting_queue)
       error(hw_.state[static_cast<size_t>(hw_.sync->object)].loc,
             "semaphores need 'waiters: one_queue', on which the proof of deadlock-freedom stands");
-    const auto transport = hw_.isa.container.find("transport");
-    if (transport == hw_.isa.container.end() || transport->second != "fetch")
-      error(file(), "'container' must say 'transport: fetch'");
+    if (hw_.isa.transport != "fetch") error(file(), "'container' must say 'transport: fetch'");
     const bool external = std::any_of(hw_.state.begin(), hw_.state.end(),
                                       [](const HwState& s) { return s.kind == HwState::Kind::external; });
     if (!external) error(file(), "'state' has no external memory with segments");

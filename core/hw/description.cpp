@@ -25,6 +25,13 @@ const HwEnumerator* HwField::find(int64_t value) const {
   return nullptr;
 }
 
+int HwOperand::space_for(const HwInsn& insn, std::span<const int64_t> fields) const {
+  if (selector < 0) return space;
+  const auto s = static_cast<size_t>(selector);
+  const HwEnumerator* e = insn.fields[s].find(fields[s]);
+  return e ? e->space : -1;
+}
+
 int HwInsn::field(std::string_view field_name) const { return index_of(fields, field_name); }
 
 int HwIsa::find(std::string_view name) const { return index_of(insns, name); }
@@ -43,8 +50,6 @@ int HwDescription::find_state(std::string_view n) const { return index_of(state,
 int HwDescription::find_space(std::string_view n) const { return index_of(spaces, n); }
 int HwDescription::find_queue(std::string_view n) const { return index_of(queues, n); }
 int HwDescription::find_csr(std::string_view n) const { return index_of(csr, n); }
-int HwDescription::find_memory(std::string_view n) const { return index_of(memories, n); }
-int HwDescription::find_unit(std::string_view n) const { return index_of(units, n); }
 
 std::optional<int64_t> HwDescription::fault_code(std::string_view cause) const {
   const int i = index_of(faults, cause);

@@ -13,6 +13,17 @@ std::string elem_text(const HwElem& e) {
   return e.lanes == 0 ? to_string(e.dtype) : fmt::format("{}[{}]", to_string(e.dtype), e.lanes);
 }
 
+std::string timing_text(const HwTiming& t) {
+  std::string out;
+  if (t.read_latency)
+    out += fmt::format("; read latency {} {}", t.read_latency->value, t.read_latency->in_cycles ? "cycles" : "s");
+  if (t.burst_max) out += fmt::format("; bursts of at most {}", *t.burst_max);
+  if (t.boundary) out += fmt::format("; no burst crosses {} bytes", *t.boundary);
+  if (!t.split_by.empty()) out += fmt::format("; split by {}", t.split_by);
+  if (t.peak) out += fmt::format("; peak {} bytes per {}", t.peak->bytes, t.peak->per_cycle ? "cycle" : "second");
+  return out;
+}
+
 std::string memory_row(const HwState& s) {
   std::string what;
   switch (s.kind) {
@@ -36,6 +47,9 @@ std::string memory_row(const HwState& s) {
     what += fmt::format("; view {}: {} at word {}{}", v.name, elem_text(v.elem), v.offset,
                         v.step == 1 ? "" : fmt::format(", every {} words", v.step));
   if (s.banks > 1) what += fmt::format("; {} banks", s.banks);
+  if (s.align > 1) what += fmt::format("; addresses are multiples of {}", s.align);
+  if (!s.base.empty()) what += fmt::format("; segments begin at `{}`", s.base);
+  what += timing_text(s.timing);
   std::string ports;
   for (const HwPort& p : s.ports) {
     ports += (ports.empty() ? "" : ", ") + p.name + ":";
@@ -98,6 +112,7 @@ std::string emit_manual(const HwDescription& hw) {
   std::string out = fmt::format("# {}\n\n", hw.name);
   if (!hw.doc.empty()) out += hw.doc + "\n\n";
   out += fmt::format("arch_hash {}\n\n", hash_text(hw.arch_hash));
+  for (const auto& [name, hertz] : hw.clocks) out += fmt::format("Clock {}: {} MHz\n\n", name, hertz / 1e6);
   if (!hw.params.empty()) {
     out += "| param | value |\n|---|---|\n";
     for (const HwParam& p : hw.params) out += fmt::format("| {} | {} |\n", p.name, p.value);
@@ -128,6 +143,10 @@ std::string emit_manual(const HwDescription& hw) {
       out += fmt::format("| 0x{:x} | {}{} | {} | {} |\n", r.at, r.name, r.count > 1 ? fmt::format("[{}]", r.count) : "",
                          r.bits, what);
     }
+  }
+  if (hw.sync && !hw.sync->visible.empty()) {
+    out += "\n## When stores are visible\n\n";
+    for (const auto& [queue, when] : hw.sync->visible) out += fmt::format("* {}: {}\n", queue, when);
   }
   if (!hw.faults.empty()) {
     out += "\n## Faults\n\n";

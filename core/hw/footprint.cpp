@@ -6,6 +6,7 @@
 
 #include "core/hw/field_code.h"
 #include "dlc/base/checked.h"
+#include "dlc/kernel/condition.h"
 
 namespace dlc {
 
@@ -51,41 +52,6 @@ struct FormCode {
   std::vector<TensorCode> tensors;
   std::vector<AccessCode> accesses;
 };
-
-// The condition as an Expr that is >= 0 where it holds; nullopt: depends on data.
-std::optional<Expr> condition(const Val& v) {
-  if (v->kind == ValKind::integer) return Expr(v->integer != 0 ? 0 : -1);
-  if (v->kind == ValKind::unary && v->unary_op() == UnaryOp::logical_not) {
-    const auto a = condition(v->args[0]);
-    return a ? std::optional<Expr>(-*a - 1) : std::nullopt;
-  }
-  if (v->kind != ValKind::binary) return std::nullopt;
-  const BinaryOp op = v->binary_op();
-  if (op == BinaryOp::logical_and || op == BinaryOp::logical_or) {
-    const auto a = condition(v->args[0]), b = condition(v->args[1]);
-    if (!a || !b) return std::nullopt;
-    return op == BinaryOp::logical_and ? min(*a, *b) : max(*a, *b);
-  }
-  const auto a = val::as_expr(v->args[0]), b = val::as_expr(v->args[1]);
-  if (!a || !b) return std::nullopt;
-  const Expr d = *b - *a;
-  switch (op) {
-    case BinaryOp::le:
-      return d;
-    case BinaryOp::lt:
-      return d - 1;
-    case BinaryOp::ge:
-      return -d;
-    case BinaryOp::gt:
-      return -d - 1;
-    case BinaryOp::eq:
-      return min(d, -d);
-    case BinaryOp::ne:
-      return max(d - 1, -d - 1);
-    default:
-      return std::nullopt;
-  }
-}
 
 // Takes one form's kernel apart.
 class Extractor {
@@ -198,7 +164,7 @@ class Extractor {
       push_condition(v->args[1], true);
       return;
     }
-    const auto c = condition(v);
+    const auto c = nonnegative_form(v);
     guards_.push_back(!c ? c : holds ? c : std::optional<Expr>(-*c - 1));
   }
 
@@ -373,12 +339,7 @@ Result<> Footprints::Impl::add(const AccessCode& a, const FormCode& form, std::s
   const TensorCode& t = form.tensors[static_cast<size_t>(a.tensor)];
   Footprint fp;
   fp.write = a.write;
-  fp.space = t.operand.space;
-  if (t.operand.selector >= 0) {
-    const HwEnumerator* e =
-        insn.fields[static_cast<size_t>(t.operand.selector)].find(fields[static_cast<size_t>(t.operand.selector)]);
-    fp.space = e ? e->space : -1;
-  }
+  fp.space = t.operand.space_for(insn, fields);
   if (fp.space < 0) return {};
   std::vector<LoopRange> loops;
   for (const FieldCode& e : a.extents) {

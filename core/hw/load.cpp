@@ -58,11 +58,6 @@ void read_clock(ReadContext& cx, const yaml::Node& n) {
   for (const auto& e : m.entries()) cx.hw.clocks[e.key] = cx.take(parse_frequency(cx.text(*e.value), e.value->loc()));
 }
 
-void read_limits(ReadContext& cx, const yaml::Node& n) {
-  MapReader m(cx, n, "'limits'");
-  for (const auto& e : m.entries()) cx.hw.limits[e.key] = m.integer(e.key, 0, int64_t{1} << 40, 0);
-}
-
 // Sections in the order in which one needs another.
 void read_sections(ReadContext& cx, const yaml::Node& root, const HwOverrides& overrides) {
   MapReader m(cx, root, "the description");
@@ -79,19 +74,12 @@ void read_sections(ReadContext& cx, const yaml::Node& root, const HwOverrides& o
     cx.error(root.loc(), "there is no param '" + overrides.begin()->first + "' to override; the file has none");
   if (const auto* n = m.find("clock")) read_clock(cx, *n);
   const std::pair<std::string_view, void (*)(ReadContext&, const yaml::Node&)> sections[] = {
-      {"state", read_state},       {"def", read_defs},      {"queues", read_queues}, {"isa", read_isa},
-      {"sync", read_sync},         {"faults", read_faults}, {"csr", read_csr},       {"scopes", read_scopes},
-      {"memories", read_memories}, {"links", read_links},   {"units", read_units},   {"limits", read_limits},
-      {"ops", read_ops},           {"cost", read_cost},     {"rtl", read_rtl},       {"sim", read_sim}};
+      {"state", read_state}, {"def", read_defs},      {"queues", read_queues}, {"isa", read_isa},
+      {"sync", read_sync},   {"faults", read_faults}, {"csr", read_csr},       {"memories", read_memories},
+      {"ops", read_ops},     {"cost", read_cost},     {"rtl", read_rtl}};
   for (const auto& [key, read] : sections)
     if (const auto* n = m.find(key)) read(cx, *n);
   hw.recipes = m.text("recipes");
-  hw.probe = m.text_map("probe");
-  if (const auto* n = m.find("host")) {
-    MapReader h(cx, *n, "'host'");
-    if (h.need("hw")) hw.host = h.text("hw");
-    h.done();
-  }
   m.done();
 }
 

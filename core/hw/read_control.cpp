@@ -43,18 +43,22 @@ void read_sync(ReadContext& cx, const yaml::Node& n) {
     MapReader wm(cx, *w, "'wait'");
     s.wait_field = mask(wm.need("field"));
     wm.word("at", {"start"});
-    s.need = wm.integer("need", 1, 1, 1);
-    s.take = wm.integer("take", 1, 1, 1);
+    wm.integer("need", 1, 1, 1);
+    wm.integer("take", 1, 1, 1);
     wm.done();
   }
   if (const auto* g = m.need("signal")) {
     MapReader gm(cx, *g, "'signal'");
     s.signal_field = mask(gm.need("field"));
     gm.word("at", {"retire"});
-    s.give = gm.integer("give", 1, 1, 1);
+    gm.integer("give", 1, 1, 1);
     gm.done();
   }
-  s.visible = m.text_map("visible");
+  if (const auto* v = m.find("visible")) {
+    s.visible = m.text_map("visible");
+    for (const auto& [queue, when] : s.visible)
+      if (cx.hw.find_queue(queue) < 0) cx.error(v->loc(), "'visible' names '" + queue + "', which is not a queue");
+  }
   m.done();
   cx.hw.sync = std::move(s);
 }
@@ -153,34 +157,9 @@ void check_references(ReadContext& cx) {
                           "', which is not a queue");
     if (!stall && !s.conflict.empty() && s.conflict != "error")
       cx.error(s.loc, "'conflict' of '" + s.name + "' is neither \"stall QUEUE\" nor error");
-    if (s.base.starts_with("csr.") && cx.hw.find_csr(s.base.substr(4)) < 0)
-      cx.error(s.loc,
-               "'base' of '" + s.name + "' names the register '" + s.base.substr(4) + "', which csr does not have");
+    if (!s.base.empty() && cx.hw.find_csr(s.base) < 0)
+      cx.error(s.loc, "'base' of '" + s.name + "' names the register '" + s.base + "', which csr does not have");
   }
-  std::vector<std::string> memories, scopes;
-  for (const HwMemory& x : cx.hw.memories) memories.push_back(x.name);
-  for (const HwScope& x : cx.hw.scopes) scopes.push_back(x.name);
-  const auto known = [&](const std::vector<std::string>& all, const std::string& name, const char* what,
-                         const Loc& loc) {
-    if (std::find(all.begin(), all.end(), name) == all.end())
-      cx.error(loc, "there is no " + std::string(what) + " '" + name + "'", did_you_mean(name, all));
-  };
-  for (const HwMemory& x : cx.hw.memories) known(scopes, x.scope, "scope", x.loc);
-  for (const HwLink& x : cx.hw.links) {
-    known(memories, x.from, "memory", x.loc);
-    known(memories, x.to, "memory", x.loc);
-  }
-  for (const HwUnit& x : cx.hw.units) {
-    known(scopes, x.scope, "scope", x.loc);
-    for (const auto& o : x.operands)
-      for (const auto& in : o.in) known(memories, in, "memory", x.loc);
-    if (!x.clock.empty() && !cx.hw.clocks.contains(x.clock))
-      cx.error(x.loc, "unit '" + x.name + "' runs at the clock '" + x.clock + "', which 'clock' does not have");
-  }
-  std::vector<std::string> units;
-  for (const HwUnit& x : cx.hw.units) units.push_back(x.name);
-  for (const HwOpRule& r : cx.hw.ops)
-    if (!r.unit.empty()) known(units, r.unit, "unit", r.loc);
 }
 
 }  // namespace dlc

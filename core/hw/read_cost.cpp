@@ -8,11 +8,6 @@ namespace {
 
 constexpr int64_t kMost = 1 << 20;
 
-std::optional<HwTime> maybe_time(ReadContext& cx, MapReader& m, std::string_view key) {
-  const auto* n = m.find(key);
-  return n ? std::optional<HwTime>(cx.take(parse_time(cx.text(*n), n->loc()))) : std::nullopt;
-}
-
 // Params, and `latency`: cycles from a read's address to its first beat, of the external memory.
 HwNames bus_names(const ReadContext& cx) {
   HwNames names = cx.param_names();
@@ -76,7 +71,6 @@ void read_transfer(ReadContext& cx, const yaml::Entry& entry) {
 void read_cost(ReadContext& cx, const yaml::Node& n) {
   HwCost& c = cx.hw.cost;
   MapReader m(cx, n, "'cost'");
-  c.calibration = m.text("calibration");
   if (const auto* b = m.find("error_budget")) {
     MapReader bm(cx, *b, "'error_budget'");
     for (const std::string_view k : {"median", "p95"})
@@ -90,16 +84,6 @@ void read_cost(ReadContext& cx, const yaml::Node& n) {
       tm.find(e.key);
       read_transfer(cx, e);
     }
-  }
-  if (const auto* p = m.find("parallel")) {
-    MapReader pm(cx, *p, "'parallel'");
-    c.fork_join = maybe_time(cx, pm, "fork_join");
-    c.numa_domains = pm.maybe_integer("numa_domains", 1, 1024);
-    pm.done();
-  }
-  if (const auto* l = m.find("launch")) {
-    MapReader lm(cx, *l, "'launch'");
-    for (const auto& e : lm.entries()) c.launch[e.key] = *maybe_time(cx, lm, e.key);
   }
   m.done();
 }

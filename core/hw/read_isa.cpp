@@ -260,30 +260,14 @@ void read_insn(ReadContext& cx, const yaml::Entry& entry, const HwField* opcode_
   cx.hw.isa.insns.push_back(std::move(insn));
 }
 
-void read_codegen(ReadContext& cx, MapReader& m) {
-  HwCodegen& c = cx.hw.codegen;
-  c.kind = m.word("kind", {"native"}, "native");
-  c.generator = m.word("codegen", {"llvm", "ptx", "c99"});
-  c.triple = m.text("triple");
-  c.cpu = m.text("cpu");
-  c.arch = m.text("arch");
-  c.probe = m.word("probe", {"cpuid", "driver", "none"}, "none");
-  c.features = m.texts("features");
-  if (const auto* n = m.find("missing")) {
-    MapReader mm(cx, *n, "'missing'");
-    for (const auto& e : mm.entries()) c.missing[e.key] = mm.word(e.key, {"drop_units", "reject"});
-  }
-}
-
 }  // namespace
 
 void read_isa(ReadContext& cx, const yaml::Node& n) {
   MapReader m(cx, n, "'isa'");
   HwIsa& isa = cx.hw.isa;
   if (!m.has("word")) {
-    read_codegen(cx, m);
-    m.done();
-    return;
+    cx.hw.features = m.texts("features");
+    return m.done();
   }
   isa.word_bits = static_cast<int>(m.integer("word", 32, 4096, 32));
   if (isa.word_bits % 32 != 0) {
@@ -292,7 +276,12 @@ void read_isa(ReadContext& cx, const yaml::Node& n) {
   }
   m.word("reserved", {"zero"});
   isa.opcode_field = m.text("opcode", "op");
-  isa.container = m.text_map("container");
+  if (const auto* container = m.find("container")) {
+    MapReader cm(cx, *container, "'container'");
+    cm.word("magic", {"DLC1"});
+    isa.transport = cm.word("transport", {"fetch"});
+    cm.done();
+  }
   if (const auto* common = m.need("common")) read_fields(cx, *common, "'common'", isa.common);
   const HwField* opcode = nullptr;
   for (const HwField& f : isa.common)

@@ -78,7 +78,11 @@ void read_memory(ReadContext& cx, MapReader& m, HwState& s) {
     }
   }
   s.conflict = m.text("conflict");
-  s.base = m.text("base");
+  if (const auto* n = m.find("base")) {
+    s.base = cx.text(*n);
+    if (!s.base.starts_with("csr.")) cx.error(n->loc(), "'base' is not of the form csr.REGISTER");
+    if (s.base.starts_with("csr.")) s.base.erase(0, 4);
+  }
   s.banks = m.integer("banks", 1, 1024, 1);
   s.ports_per_bank = m.word("per", {"bank", "memory"}) == "bank";
   if (const auto* n = m.find("bank_of")) {
@@ -86,7 +90,15 @@ void read_memory(ReadContext& cx, MapReader& m, HwState& s) {
     names.value = [base = names.value](std::string_view name) {
       return name == "a" ? std::optional<Expr>(Expr::symbol("a")) : base(name);
     };
-    s.bank_of = cx.take(parse_hw_expr(cx.text(*n), names, n->text_loc()));
+    const Expr bank_of = cx.take(parse_hw_expr(cx.text(*n), names, n->text_loc()));
+    const auto at = [&](int64_t a) { return evaluate(bank_of, {{"a", a}}).value_or(-1); };
+    const int64_t size = s.words / s.banks;
+    for (int64_t b = 0; b < s.banks; ++b)
+      if (at(b * size) != b || at((b + 1) * size - 1) != b) {
+        cx.error(n->loc(), "'bank_of' does not give each of the " + std::to_string(s.banks) +
+                               " banks a part of its own: a // (words // banks) does");
+        break;
+      }
   }
   if (const auto* n = m.find("align")) s.align = cx.take(parse_bytes(cx.text(*n), n->loc()));
   if (s.align < 1 || s.align > 65536) cx.error(s.loc, "'align' of " + m.what() + " is outside 1 .. 65536");
@@ -188,7 +200,6 @@ void read_state(ReadContext& cx, const yaml::Node& n) {
       s.kind = HwState::Kind::table;
       read_mapping(cx, sm, s, "table");
       s.words = sm.integer("slots", 1, 65536, 1);
-      s.fill = sm.word("fill", {"compiler"});
       if (const auto* r = sm.find("reset"); r && cx.text(*r) != "undef")
         s.reset = cx.integer(*r, s.elem.dtype.min_value(), s.elem.dtype.max_value());
     } else if (sm.has("rom")) {

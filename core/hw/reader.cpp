@@ -142,7 +142,6 @@ HwTiming ReadContext::timing(const yaml::Node& n, const std::string& what) {
   if (const auto* v = m.find("read_latency")) t.read_latency = take(parse_time(text(*v), v->loc()));
   if (const auto* v = m.find("boundary")) t.boundary = take(parse_bytes(text(*v), v->loc()));
   if (const auto* v = m.find("peak")) t.peak = take(parse_rate(text(*v), v->loc()));
-  if (const auto* v = m.find("measured")) t.measured = take(parse_rate(text(*v), v->loc()));
   t.burst_max = m.maybe_integer("burst_max", 1, 65536);
   t.split_by = m.word("split_by", {"compiler", "hardware"});
   m.done();

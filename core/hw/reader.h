@@ -99,14 +99,10 @@ void read_queues(ReadContext& cx, const yaml::Node& n);
 void read_sync(ReadContext& cx, const yaml::Node& n);
 void read_faults(ReadContext& cx, const yaml::Node& n);
 void read_csr(ReadContext& cx, const yaml::Node& n);
-void read_scopes(ReadContext& cx, const yaml::Node& n);
 void read_memories(ReadContext& cx, const yaml::Node& n);
-void read_links(ReadContext& cx, const yaml::Node& n);
-void read_units(ReadContext& cx, const yaml::Node& n);
 void read_ops(ReadContext& cx, const yaml::Node& n);
 void read_cost(ReadContext& cx, const yaml::Node& n);
 void read_rtl(ReadContext& cx, const yaml::Node& n);
-void read_sim(ReadContext& cx, const yaml::Node& n);
 void check_references(ReadContext& cx);  // between sections, after all are read
 
 // The fields, loops and texts of instructions become kernels, once state and defs are known.

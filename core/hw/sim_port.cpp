@@ -25,7 +25,7 @@ class SimPort : public DlcPort {
 
   // The registers by name; an error names the first that is missing.
   Result<> find_registers() {
-    for (const char* name : {"ID", "CTRL", "STAT", "COUNT", "SEG", "ERR", "EPC", "IRQ_EN"})
+    for (const char* name : {"ID", "CTRL", "STAT", "COUNT", "ERR", "EPC", "IRQ_EN"})
       if (hw_.find_csr(name) < 0)
         return fail({hw_.file, 0, 0, {}}, fmt::format("'csr' has no register '{}', which a device needs", name));
     const std::pair<const char*, std::vector<const char*>> flags[] = {{"CTRL", {"start", "reset"}},
@@ -40,8 +40,10 @@ class SimPort : public DlcPort {
       if (hw_.state[i].kind == HwState::Kind::external) external_ = static_cast<int>(i);
     if (external_ < 0 || segment("code") < 0)
       return fail({hw_.file, 0, 0, {}}, "there is no external memory with a segment 'code'");
-    if (reg("SEG").count < static_cast<int64_t>(external().segments.size()))
-      return fail(reg("SEG").loc, "register 'SEG' has fewer elements than the external memory has segments");
+    const std::string& base = external().base;
+    if (base.empty()) return fail(external().loc, "the external memory has no 'base', which a device needs");
+    if (reg(base).count < static_cast<int64_t>(external().segments.size()))
+      return fail(reg(base).loc, "register '" + base + "' has fewer elements than the external memory has segments");
     return {};
   }
 
@@ -121,7 +123,7 @@ class SimPort : public DlcPort {
     return -1;
   }
   uint64_t base(size_t segment) {
-    const HwCsr& seg = reg("SEG");
+    const HwCsr& seg = reg(external().base);
     const auto offset = static_cast<uint32_t>(seg.at + static_cast<int64_t>(segment) * seg.bits / 8);
     return registers_[offset] | (seg.bits == 64 ? uint64_t{registers_[offset + 4]} << 32 : 0);
   }

@@ -129,13 +129,7 @@ Result<std::optional<SimFault>> Simulator::Impl::run_kernel(const HwInsn& insn, 
   for (size_t f = 0; f < insn.fields.size(); ++f) parameters.emplace(insn.fields[f].name, i.fields[f]);
   std::vector<Buffer> buffers(fm.operands.size());
   for (size_t t = 0; t < fm.operands.size(); ++t) {
-    const HwOperand& o = fm.operands[t];
-    int space = o.space;
-    if (o.selector >= 0) {
-      const auto s = static_cast<size_t>(o.selector);
-      const HwEnumerator* e = insn.fields[s].find(i.fields[s]);
-      space = e ? e->space : -1;
-    }
+    const int space = fm.operands[t].space_for(insn, i.fields);
     if (space < 0 || fm.kernel.tensors[t].view) continue;
     const SpaceMemory& m = spaces[static_cast<size_t>(space)];
     buffers[t] = {m.bytes.data(), static_cast<int64_t>(m.bytes.size())};

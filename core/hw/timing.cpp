@@ -167,13 +167,7 @@ class Replay {
     uint64_t out = 0;
     const auto add = [&](int tensor, bool write) {
       if (tensor < 0) return;
-      const HwOperand& o = f.operands[static_cast<size_t>(tensor)];
-      int space = o.space;
-      if (o.selector >= 0) {
-        const HwEnumerator* e =
-            insn.fields[static_cast<size_t>(o.selector)].find(i.fields[static_cast<size_t>(o.selector)]);
-        space = e ? e->space : -1;
-      }
+      const int space = f.operands[static_cast<size_t>(tensor)].space_for(insn, i.fields);
       if (space >= 0) out |= port(static_cast<size_t>(hw_.spaces[static_cast<size_t>(space)].state), write);
     };
     for (const int t : f.kernel.inputs) add(t, false);

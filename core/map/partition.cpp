@@ -9,6 +9,7 @@
 
 #include "core/graph/names.h"
 #include "core/map/place.h"
+#include "dlc/kernel/access.h"
 
 namespace dlc {
 
@@ -20,7 +21,7 @@ namespace {
 class Cutter {
  public:
   Cutter(const Graph& g, const std::vector<Unit>& units, const std::string& device)
-      : g_(g), units_(units), device_(device) {}
+      : g_(g), users_(g.all_users()), units_(units), device_(device) {}
 
   Result<std::vector<Partition>> run() {
     DLC_CHECK(cut());
@@ -104,7 +105,7 @@ class Cutter {
     const std::set<NodeId> inside(nodes.begin(), nodes.end());
     for (const NodeId n : nodes)
       for (const ValueId v : g_.node(n).outputs) {
-        const auto users = g_.users(v);
+        const auto& users = users_[static_cast<size_t>(v)];
         const bool later = std::ranges::any_of(users, [&](NodeId u) { return !inside.contains(u); });
         if (later) add_output(g, value.at(v), g_.value(v).name);
         for (size_t i = 0; i < g_.outputs.size(); ++i)
@@ -121,6 +122,7 @@ class Cutter {
   }
 
   const Graph& g_;
+  std::vector<std::vector<NodeId>> users_;
   const std::vector<Unit>& units_;
   const std::string& device_;
   std::vector<Partition> out_;
@@ -172,18 +174,41 @@ Result<bool> is_by_rule(const Graph& g, const HwDescription& hw, const std::stri
   return on_device(free) > 0 || !free.problems.empty();
 }
 
-// A compilation that gives the machine nothing at all to do is told.
-Result<> nothing(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
-                 Placed& placed) {
-  if (on_device(placed) > 0 || placed.units.empty() || !placed.problems.empty()) return {};
-  const NodePlacement* first = nullptr;
+// The node of the model that does most: the one that a user would miss on the machine. nullptr: rules and views alone.
+Result<const NodePlacement*> most_work(const Graph& g, const Placed& placed) {
+  const NodePlacement* most = nullptr;
+  int64_t work = -1;
   for (const NodeId n : g.order()) {
     const NodePlacement& p = placed.nodes[static_cast<size_t>(n)];
-    if (first == nullptr && p.rule != "ops" && p.rule != "view") first = &p;
+    if (p.rule == "ops" || p.rule == "view") continue;
+    DLC_TRY(const Kernel k, g.kernel(n));
+    const int64_t here = g.node(n).locations.empty() ? 0 : flops(k).constant().value_or(0);
+    if (here <= work) continue;
+    work = here;
+    most = &p;
   }
+  return most;
+}
+
+// A compilation that gives the machine nothing at all to do is told.
+Result<> nothing(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
+                 const std::map<std::string, std::string>& in_float, Placed& placed) {
+  if (on_device(placed) > 0 || placed.units.empty() || !placed.problems.empty()) return {};
+  const auto problem = [&](Loc loc, std::string message, std::string next) {
+    placed.problems.push_back({Severity::error, std::move(loc), std::move(message), std::move(next)});
+  };
   const std::string message = fmt::format("nothing of this model runs on {}", hw.name);
+  if (!g.outputs.empty() &&
+      std::ranges::all_of(g.outputs, [&](ValueId v) { return elements(g.value(v).type.shape).is(0); })) {
+    problem({},
+            fmt::format("{}: its results have no elements ({} is {})", message, g.output_names.front(),
+                        to_string(g.value(g.outputs.front()).type)),
+            "sizes of at least 1; or compile it for the CPU: --hw=native");
+    return {};
+  }
+  DLC_TRY(const NodePlacement* node, most_work(g, placed));
   DLC_TRY(const bool by_rule, is_by_rule(g, hw, device, ask, placed));
-  if (by_rule || first == nullptr) {
+  if (by_rule || node == nullptr) {
     placed.problems.push_back(
         {Severity::warning, {hw.file, 0, 0, {}}, message + ": its description leaves to the host what could", {}});
     return {};
@@ -193,16 +218,15 @@ Result<> nothing(const Graph& g, const HwDescription& hw, const std::string& dev
     for (const ValueId v : g.node(n).outputs)
       integers |= g.value(v).type.dtype.is_int() && g.value(v).type.dtype.bits <= 8;
   if (!hw.recipes.empty() && !integers)
-    placed.problems.push_back({Severity::error,
-                               {},
-                               fmt::format("{}: it computes in floats, {} in integers", message, hw.name),
-                               "quantise it first: QuantizeLinear and DequantizeLinear around its operators (QDQ), as "
-                               "onnxruntime's quantize_static writes them; or compile it for the CPU: --hw=native"});
+    problem({}, fmt::format("{}: it computes in floats, {} in integers", message, hw.name),
+            "quantise it first: QuantizeLinear and DequantizeLinear around its operators (QDQ), as onnxruntime's "
+            "quantize_static writes them; or compile it for the CPU: --hw=native");
+  else if (const auto why = in_float.find(node->name); why != in_float.end())
+    problem({{}, 0, 0, node->name}, fmt::format("{}; {} stays in float: {}", message, node->op, why->second),
+            "dlc explain says it for every node");
   else
-    placed.problems.push_back({Severity::error,
-                               {hw.file, first->yaml_line, 0, first->name},
-                               fmt::format("{}; {}: {}", message, first->op, first->why),
-                               "dlc explain says it for every node"});
+    problem({hw.file, node->yaml_line, 0, node->name}, fmt::format("{}; {}: {}", message, node->op, node->why),
+            "dlc explain says it for every node");
   return {};
 }
 
@@ -245,23 +269,24 @@ Result<Graph> with_smallest_shapes(const Graph& g) {
   return out;
 }
 
-const HwOpRule* op_rule(const HwDescription& hw, const Graph& g, NodeId n) {
-  const Node& node = g.node(n);
-  const auto names = [&](const std::string& op) { return op == "*" || op == node.op; };
-  const auto has_type = [&](DType t) {
-    const auto is = [&](ValueId v) { return v != kNoValue && g.value(v).type.dtype == t; };
-    return std::ranges::any_of(node.inputs, is) || std::ranges::any_of(node.outputs, is);
-  };
+Result<> check_rules(const HwDescription& hw, const RecordSet& records) {
   for (const HwOpRule& r : hw.ops)
-    if (std::ranges::any_of(r.ops, names) && std::ranges::all_of(r.types, has_type)) return &r;
-  return nullptr;
+    for (const std::string& op : r.ops) {
+      if (op == "*" || records.find(op) != nullptr) continue;
+      const std::string near = nearest(op, records.names());
+      return fail(r.loc, fmt::format("'ops' names '{}', which is no op", op),
+                  near.empty() ? "ops are called as their records are (core/ops/*.ops, and the machine's recipes)"
+                               : fmt::format("did you mean '{}'?", near));
+    }
+  return {};
 }
 
-Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device,
-                               const AskDevice& ask) {
+Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
+                               const std::map<std::string, std::string>& in_float) {
+  DLC_CHECK(check_rules(hw, g.record_set()));
   DLC_TRY(Placed placed, map::place(g, hw, device, ask));
   DLC_CHECK(symbolic(g, hw, device, ask, placed));
-  DLC_CHECK(nothing(g, hw, device, ask, placed));
+  DLC_CHECK(nothing(g, hw, device, ask, in_float, placed));
   Partitioning out;
   const Graph apart = detail::with_names_apart(g);
   DLC_TRY(out.partitions, Cutter(apart, placed.units, device).run());

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "dlc/passes/fuse.h"
+#include "dlc/passes/merge.h"
 
 namespace dlc::map {
 
@@ -30,8 +30,7 @@ class Questions {
     program_.kernels.push_back(group.kernel);
     program_.kernels.back().name = fmt::format("q{}", c.kernel);
     for (const ValueId v : group.inputs) c.buffers.push_back(input(v, views));
-    for (const ValueId v : group.outputs)
-      c.buffers.push_back(buffer(fmt::format("{}.of{}", g_.value(v).name, c.kernel), v, BufferKind::output));
+    for (const ValueId v : group.outputs) c.buffers.push_back(buffer(v, BufferKind::output));
     program_.calls.push_back(std::move(c));
     return program_.calls.size() - 1;
   }
@@ -46,9 +45,10 @@ class Questions {
   }
 
  private:
-  int buffer(std::string name, ValueId v, BufferKind kind) {
+  // Called by its number: a value is in several questions, and may be called anything.
+  int buffer(ValueId v, BufferKind kind) {
     ProgramBuffer b;
-    b.name = std::move(name);
+    b.name = fmt::format("b{}", program_.buffers.size());
     b.type = g_.value(v).type;
     b.kind = kind;
     program_.buffers.push_back(std::move(b));
@@ -59,16 +59,15 @@ class Questions {
     const auto view = views.find(v);
     const ValueId base = view == views.end() || g_.value(v).constant ? kNoValue : view->second;
     if (const auto it = inputs_.find({v, base}); it != inputs_.end()) return it->second;
-    const std::string& name = g_.value(v).name;
     int made = -1;
     if (g_.value(v).constant) {
-      made = buffer(name, v, BufferKind::constant);
-      program_.weights.emplace_back(name, *g_.value(v).constant);
+      made = buffer(v, BufferKind::constant);
+      program_.weights.emplace_back(program_.buffers.back().name, *g_.value(v).constant);
     } else if (base == kNoValue) {
-      made = buffer(name, v, BufferKind::input);
+      made = buffer(v, BufferKind::input);
     } else {
       const int whole = input(base, {});
-      made = buffer(fmt::format("{}.as.{}", name, g_.value(base).name), v, BufferKind::temp);
+      made = buffer(v, BufferKind::temp);
       program_.buffers.back().alias = BufferAlias{whole, Expr(0)};
     }
     return inputs_[{v, base}] = made;
@@ -82,7 +81,7 @@ class Questions {
 class Placer {
  public:
   Placer(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask)
-      : g_(g), hw_(hw), device_(device), ask_(ask) {
+      : g_(g), users_(g.all_users()), hw_(hw), device_(device), ask_(ask) {
     out_.nodes.resize(g.node_count());
   }
 
@@ -153,7 +152,7 @@ class Placer {
       if (std::ranges::any_of(nodes, [&](NodeId m) { return rule_of(m) != nullptr; })) continue;
       if (n < part.nodes.size() && !closed(nodes)) continue;
       if (!longest || !part.against) {
-        DLC_TRY(FusionGroup group, merge_nodes(g_, nodes));
+        DLC_TRY(FusionGroup group, merge_nodes(g_, nodes, users_));
         if (group.is_extern) break;
         out.push_back({n, std::move(group), {}});
         if (longest) break;
@@ -232,7 +231,7 @@ class Placer {
     for (const NodeId n : part.first(part.size() - 1))
       for (const ValueId v : g_.node(n).outputs) {
         if (std::ranges::find(g_.outputs, v) != g_.outputs.end()) return false;
-        for (const NodeId u : g_.users(v))
+        for (const NodeId u : users_[static_cast<size_t>(v)])
           if (std::ranges::find(part, u) == part.end()) return false;
       }
     return true;
@@ -255,7 +254,7 @@ class Placer {
       if (!u.on_device || out_.nodes[static_cast<size_t>(u.nodes[0])].rule != "view") continue;
       const ValueId v = g_.node(u.nodes[0]).outputs[0];
       bool host = on_host_.contains(u.nodes[0]) || std::ranges::find(g_.outputs, v) != g_.outputs.end();
-      for (const NodeId user : g_.users(v)) host |= !unit_of.at(user)->on_device;
+      for (const NodeId user : users_[static_cast<size_t>(v)]) host |= !unit_of.at(user)->on_device;
       // A view of what the host made is made there too.
       const NodeId producer = g_.value(g_.node(u.nodes[0]).inputs[0]).producer;
       if (!host && (producer == kNoNode || !unit_of.at(producer)->on_device)) host = !views_.contains(v);
@@ -267,13 +266,22 @@ class Placer {
 
   // ---- rules
 
-  // The first entry of `ops` for the node, if it keeps the node from the device.
+  // The first entry of `ops` for the node: it names its op, and each of its `types` is one of its operands or results.
   const HwOpRule* rule_of(NodeId n) const {
-    const HwOpRule* r = op_rule(hw_, g_, n);
-    return r == nullptr || r->place.empty() ? nullptr : r;
+    const Node& node = g_.node(n);
+    const auto has_type = [&](DType t) {
+      const auto is = [&](ValueId v) { return v != kNoValue && g_.value(v).type.dtype == t; };
+      return std::ranges::any_of(node.inputs, is) || std::ranges::any_of(node.outputs, is);
+    };
+    for (const HwOpRule& r : hw_.ops) {
+      const bool named = std::ranges::any_of(r.ops, [&](const std::string& op) { return op == "*" || op == node.op; });
+      if (named && std::ranges::all_of(r.types, has_type)) return &r;
+    }
+    return nullptr;
   }
 
   const Graph& g_;
+  std::vector<std::vector<NodeId>> users_;
   const HwDescription& hw_;
   const std::string& device_;
   const AskDevice& ask_;

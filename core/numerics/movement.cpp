@@ -73,27 +73,31 @@ Result<> sink_dequantize(Graph& g) {
   return {};
 }
 
+// The quantize_linear `id` above the node that makes its input, if that one only moves elements: the new one.
+Result<NodeId> hoist(Graph& g, NodeId id, const std::vector<std::vector<NodeId>>& users) {
+  const Node q = g.node(id);
+  const NodeId source = g.value(q.inputs[0]).producer;
+  if (source == kNoNode || users[static_cast<size_t>(q.inputs[0])].size() != 1 || !per_tensor(g, q)) return kNoNode;
+  if (std::ranges::find(g.outputs, q.inputs[0]) != g.outputs.end()) return kNoNode;
+  DLC_TRY(const bool movement, moves(g, source));
+  if (!movement) return kNoNode;
+  const Node n = g.node(source);
+  if (g.value(n.inputs[0]).type.shape.empty()) return kNoNode;
+  DLC_TRY(const ValueId quantized, like(g, q, n.inputs[0], q.locations));
+  DLC_TRY(const NodeId moved, g.add_node(n.op, {quantized}, n.attrs, n.locations));
+  g.replace_uses(q.outputs[0], g.node(moved).outputs[0]);
+  g.erase(id);
+  g.erase(source);
+  return g.value(quantized).producer;
+}
+
 Result<> hoist_quantize(Graph& g) {
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    for (const NodeId id : g.order()) {
-      if (g.node(id).op != "quantize_linear" || !per_tensor(g, g.node(id))) continue;
-      const Node q = g.node(id);
-      const NodeId source = g.value(q.inputs[0]).producer;
-      if (source == kNoNode || g.users(q.inputs[0]).size() != 1) continue;
-      if (std::ranges::find(g.outputs, q.inputs[0]) != g.outputs.end()) continue;
-      DLC_TRY(const bool movement, moves(g, source));
-      if (!movement) continue;
-      const Node n = g.node(source);
-      if (g.value(n.inputs[0]).type.shape.empty()) continue;
-      DLC_TRY(const ValueId quantized, like(g, q, n.inputs[0], q.locations));
-      DLC_TRY(const NodeId moved, g.add_node(n.op, {quantized}, n.attrs, n.locations));
-      g.replace_uses(q.outputs[0], g.node(moved).outputs[0]);
-      g.erase(id);
-      g.erase(source);
-      changed = true;
-      break;
+  // How many nodes use a value that was there before stays the same: the new quantize_linear takes the place of what it
+  // passed.
+  const auto users = g.all_users();
+  for (NodeId id : g.order()) {
+    while (id != kNoNode && g.node(id).op == "quantize_linear") {
+      DLC_TRY(id, hoist(g, id, users));
     }
   }
   return {};

@@ -30,7 +30,7 @@ Result<HwDescription> description(const EmitRequest& r) {
 }
 
 Target target_of(const HwDescription& hw) {
-  Target t = Target::with(hw.codegen.features);
+  Target t = Target::with(hw.features);
   for (const HwMemory& m : hw.memories)
     if (m.name == "l2" && m.size > 0) t.l2_bytes = m.size;
   return t;

@@ -112,7 +112,13 @@ TEST_CASE("a model of which nothing runs on the accelerator", "[error]") {
   auto m = convolution();
   m.mutable_graph()->mutable_initializer(1)->set_int32_data(0, 3);  // the weights' zero point too
   f.write("odd.onnx", m);
-  must_fail(f, "--hw=asic odd.onnx -o m.dlca", {"nothing of this model runs on nx16", "note: conv stays in float: "});
+  must_fail(f, "--hw=asic odd.onnx -o m.dlca",
+            {"nothing of this model runs on nx16; conv stays in float: the weight is not a quantised constant",
+             "(node conv)"});
+  f.write("empty.onnx", quantised({0, 16, 8, 8}, {0, 16, 1, 1},
+                                  [](onnx::ModelProto& e) { node(e, "GlobalAveragePool", "mean", {"xf"}, "yf"); }));
+  must_fail(f, "--hw=asic empty.onnx -o m.dlca",
+            {"nothing of this model runs on nx16: its results have no elements (y is f32[0,16,1,1])"});
   f.write("q.onnx", convolution());
   machine_with_rule(f, "{op: '*', place: host, why: the board is away}");
   const Outcome o = must_succeed(f, "--hw=my.yaml q.onnx -o q.dlca");

@@ -35,6 +35,20 @@ TEST_CASE("a machine without instructions has nothing to emit", "[error]") {
     must_fail(f, std::string("hw emit native -o out --as ") + as, {"native has no instructions", "dlc hw explain"});
 }
 
+TEST_CASE("a rule that would rule nothing", "[error]") {
+  const Folder f("rule");
+  f.write("m.dlcg", "dlc.graph 1\ngraph @g {\n  in %x: f32[2]\n  %0: f32[2] = relu(%x)\n  out %0 \"y\"\n}\n");
+  f.write("when.yaml", read_file(DLC_SOURCE_DIR "/hwdesc/x86-64.yaml") +
+                           "ops:\n  - {op: relu, place: host, when: \"1 == 0\", why: never}\n");
+  f.write("relv.yaml", read_file(DLC_SOURCE_DIR "/hwdesc/x86-64.yaml") + "ops:\n  - {op: relv, place: host, why: w}\n");
+  for (const char* command : {"hw check ", "m.dlcg -o m.dlca --hw=", "explain m.dlcg --hw="}) {
+    must_fail(f, std::string(command) + "when.yaml",
+              {"when.yaml:8:29: error: unknown key 'when' in an entry of 'ops'"});
+    must_fail(f, std::string(command) + "relv.yaml",
+              {"relv.yaml:8:5: error: 'ops' names 'relv', which is no op", "did you mean 'relu'?"});
+  }
+}
+
 TEST_CASE("a description with a wrong unit", "[error]") {
   const Folder f("unit");
   f.write("a.yaml", "dlc_hw: 1\nname: a\nclock: 1.0 KiB\n");

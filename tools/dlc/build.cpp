@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "core/hw/standalone.h"
 #include "dlc/graph/segments.h"
@@ -113,7 +114,7 @@ Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Bu
     return pieces;
   }
   // A machine without instructions is given the whole model, unless something of it is refused.
-  if (hw.isa.word_bits == 0 && std::ranges::all_of(hw.ops, [](const HwOpRule& r) { return r.place.empty(); })) {
+  if (hw.isa.word_bits == 0 && hw.ops.empty()) {
     DLC_CHECK(add_pieces(*source.graph, backend->name(), backend, pieces));
     bool refused = false;
     for (const Piece& piece : pieces) {
@@ -124,7 +125,9 @@ Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Bu
     if (!refused) return pieces;
     pieces.clear();
   }
-  DLC_TRY(Partitioning parts, partition(*source.graph, hw, backend->name(), ask));
+  std::map<std::string, std::string> in_float;
+  for (const NumericsReport::Kept& k : b.numerics.kept) in_float.emplace(k.name, k.why);
+  DLC_TRY(Partitioning parts, partition(*source.graph, hw, backend->name(), ask, in_float));
   b.placements = std::move(parts.nodes);
   b.problems = std::move(parts.problems);
   Error errors;
@@ -138,7 +141,8 @@ Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Bu
   // What commit_numerics left in float is the likely reason why nothing runs there.
   if (!errors.empty() && std::ranges::all_of(b.placements, [](const NodePlacement& p) { return p.device == "host"; }))
     for (const NumericsReport::Kept& k : b.numerics.kept)
-      errors.diagnostics.push_back({Severity::note, {"", 0, 0, k.name}, k.op + " stays in float: " + k.why, ""});
+      if (k.name != errors.diagnostics.front().loc.node)
+        errors.diagnostics.push_back({Severity::note, {"", 0, 0, k.name}, k.op + " stays in float: " + k.why, ""});
   if (!errors.empty()) return std::unexpected(std::move(errors));
   for (const Partition& part : parts.partitions)
     DLC_CHECK(add_pieces(part.graph, part.device, part.device == "host" ? nullptr : backend, pieces));
@@ -198,7 +202,7 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
   b.model.hardware_name = b.hardware.description.name;
   b.model.arch_hash = hash_text(b.hardware.description.arch_hash);
   DLC_TRY(b.model.hardware_text, standalone_hw(b.hardware.text, b.hardware.file));
-  b.model.features = b.hardware.description.codegen.features;
+  b.model.features = b.hardware.description.features;
 
   Stopwatch step;
   DLC_TRY(std::vector<Piece> pieces, split(source, o, b, cx));

@@ -4,7 +4,9 @@
 #include "dlc/hw/emit.h"
 #include "dlc/hw/load.h"
 #include "dlc/io/file.h"
+#include "dlc/map/partition.h"
 #include "tools/dlc/cli.h"
+#include "tools/dlc/model.h"
 #include "tools/dlc/output.h"
 
 namespace dlc::cli {
@@ -21,6 +23,8 @@ struct Options {
 Result<int> check(const Options& o, Context& cx) {
   DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
   DLC_CHECK(check_laws(hw, kLawSeed, kLawSamples));
+  DLC_TRY(const auto records, records_for(hw));
+  DLC_CHECK(check_rules(hw, records ? *records : RecordSet::builtin()));
   if (!hw.family.empty() || !hw.plugin.empty()) DLC_CHECK(cx.plugins().for_hardware(hw));
   const Json result{{"file", hw.file},
                     {"name", hw.name},
@@ -31,12 +35,11 @@ Result<int> check(const Options& o, Context& cx) {
                     {"instructions", hw.isa.insns.size()},
                     {"state", hw.state.size()},
                     {"memories", hw.memories.size()},
-                    {"units", hw.units.size()},
                     {"defs", hw.defs.size()},
                     {"ok", true}};
-  cx.print(result, fmt::format("{}: {} is right: {} instructions, {} memories, {} units, {} defs, arch_hash {}\n",
-                               hw.file, hw.name, hw.isa.insns.size(), hw.state.size() + hw.memories.size(),
-                               hw.units.size(), hw.defs.size(), hash_text(hw.arch_hash)));
+  cx.print(result, fmt::format("{}: {} is right: {} instructions, {} memories, {} defs, arch_hash {}\n", hw.file,
+                               hw.name, hw.isa.insns.size(), hw.state.size() + hw.memories.size(), hw.defs.size(),
+                               hash_text(hw.arch_hash)));
   return kOk;
 }
 
@@ -48,7 +51,7 @@ Result<int> explain(const Options& o, Context& cx) {
   cx.print({{"file", h.file},
             {"name", h.description.name},
             {"arch_hash", hash_text(h.description.arch_hash)},
-            {"features", h.description.codegen.features},
+            {"features", h.description.features},
             {"text", text}},
            text);
   return kOk;

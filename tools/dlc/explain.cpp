@@ -5,20 +5,12 @@
 #include <algorithm>
 #include <map>
 
-#include "dlc/map/partition.h"
 #include "dlc/plugin/reference.h"
 #include "tools/dlc/json.h"
 
 namespace dlc::cli {
 
 namespace {
-
-// The description's rule for a node, if one holds for sure. What `when` says of sizes is for the plugin to decide: a
-// rule that has it may hold or not, and so may all after it.
-const HwOpRule* certain_rule(const HwDescription& hw, const Graph& g, NodeId n) {
-  const HwOpRule* r = op_rule(hw, g, n);
-  return r != nullptr && r->when.empty() ? r : nullptr;
-}
 
 // What the plugin's report says of each call of the partition: {"layers": [{"plan", "tile", "predicted_cycles"}]}, one
 // for each call, or by the kernel's name {"kernels": [{"name", "notes": [...]}]}.
@@ -88,24 +80,14 @@ Result<Json> explanation(const Built& b) {
   if (!b.placements.empty()) {  // a machine that takes only some nodes says so for each one
     for (const NodePlacement& p : b.placements)
       nodes.push_back(node_json(p.name, p.op, p.device, compiled_as(p.name), p.rule, p.why, p.next, p.yaml_line));
-  } else {
-    std::map<std::string, NodeId> became;  // of the model's nodes
+  } else {                                     // one that takes the whole model has no rules: those would have cut it
+    std::map<std::string, std::string> op_of;  // of the model's nodes
     if (b.graph)
       for (const NodeId n : b.graph->order())
-        for (const std::string& l : b.graph->node(n).locations) became.emplace(l, n);
+        for (const std::string& l : b.graph->node(n).locations) op_of.emplace(l, b.graph->node(n).op);
     for (const std::string& node : order) {
-      const auto it = became.find(node);
-      const std::string name = it == became.end() ? "" : b.graph->node(it->second).op;
       const Compiled c = compiled_as(node);
-      // Code that does not run on the machine itself is no matter of its rules.
-      const HwOpRule* r = it == became.end() || c.device == kReferenceDevice
-                              ? nullptr
-                              : certain_rule(b.hardware.description, *b.graph, it->second);
-      nodes.push_back(node_json(node, name, c.device, c,
-                                r == nullptr ? ""
-                                             : "ops: " + name + (r->place.empty() ? "" : " on " + r->place) +
-                                                   (r->unit.empty() ? "" : " by " + r->unit),
-                                r == nullptr ? "" : r->why, "", r == nullptr ? 0 : r->loc.line));
+      nodes.push_back(node_json(node, op_of[node], c.device, c, "", "", "", 0));
     }
   }
   for (const NumericsReport::Kept& k : b.numerics.kept)

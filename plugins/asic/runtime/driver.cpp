@@ -122,7 +122,7 @@ Result<> Driver::set_up() {
                 "compile for this device's description");
   for (size_t s = 0; s < hw.spaces.size(); ++s) {
     if (hw.spaces[s].segment < 0) continue;
-    DLC_CHECK(write("SEG", bases_[s], hw.spaces[s].segment));
+    DLC_CHECK(write(hw.state_of(static_cast<int>(s)).base.c_str(), bases_[s], hw.spaces[s].segment));
     if (hw.spaces[s].name.ends_with(".code"))
       DLC_CHECK(port_->mem_wr(bases_[s], std::as_bytes(std::span(loaded_->words))));
     if (hw.spaces[s].name.ends_with(".weights") && !loaded_->image.weights.empty())

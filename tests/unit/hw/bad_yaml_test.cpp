@@ -85,6 +85,37 @@ TEST_CASE("wrong descriptions are refused with their place and reason") {
   }
 }
 
+TEST_CASE("a key that nobody would obey is refused at its place") {
+  struct Refused {
+    std::string line, what;  // KEY stands for each of the keys
+    std::vector<std::string> keys;
+  };
+  const Refused refused[] = {
+      {"KEY: {}", "the description", {"scopes", "links", "units", "limits", "sim", "probe", "host"}},
+      {"memories: {l2: {size: 1MiB, KEY: 8}}",
+       "memory 'l2'",
+       {"scope", "managed", "line", "ways", "ports", "timing", "swizzle", "double_buffer", "needs"}},
+      {"ops: [{op: relu, place: host, why: w, KEY: \"1 == 0\"}]",
+       "an entry of 'ops'",
+       {"when", "unit", "recipe", "lower", "epilogue"}},
+      {"isa: {features: [sse2], KEY: x}", "'isa'", {"kind", "codegen", "triple", "cpu", "probe", "missing"}},
+      {"cost: {KEY: {}}", "'cost'", {"calibration", "parallel", "launch"}},
+      {"rtl: {KEY: x}", "'rtl'", {"top", "sim"}},
+      {"rtl: {bus: {KEY: 40}}", "'bus'", {"kind", "addr_bits"}},
+      {"state: {m: {elem: s8, words: 16, timing: {KEY: 4 B/cy}}}", "timing of state 'm'", {"measured"}},
+      {"state: {m: {table: \"u8 -> s8\", slots: 2, KEY: compiler}}", "state 'm'", {"fill", "words"}},
+  };
+  for (const Refused& r : refused)
+    for (const std::string& key : r.keys) {
+      std::string text = "dlc_hw: 1\nname: small\nplugin: cpu\n" + r.line + "\n";
+      const size_t at = text.find("KEY"), column = at - text.rfind('\n', at);
+      text.replace(at, 3, key);
+      INFO(text);
+      REQUIRE_ERROR(parse_hw(text, "small.yaml"),
+                    "small.yaml:4:" + std::to_string(column) + ": error: unknown key '" + key + "' in " + r.what);
+    }
+}
+
 TEST_CASE("several faults are reported at once") {
   std::string text = mini_with("words: 32,", "words: many,");
   text.replace(text.find("op: 3"), 5, "op: x");

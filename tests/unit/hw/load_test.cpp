@@ -1,6 +1,9 @@
 #include "dlc/hw/load.h"
 
+#include <algorithm>
+
 #include "dlc/hw/check_generic.h"
+#include "dlc/hw/emit.h"
 #include "mini.h"
 
 using namespace dlc;
@@ -96,21 +99,15 @@ TEST_CASE("the shipped descriptions are right") {
   }
   REQUIRE_OK(const HwDescription v4, load_hw("x86-64-v4", {{folder}}));
   CHECK(v4.plugin == "cpu");
-  CHECK(v4.find_memory("xmm") >= 0);
-  const HwUnit& bf16 = v4.units[static_cast<size_t>(v4.find_unit("amx_bf16"))];
-  CHECK(bf16.operands.at(0).types == std::vector<DType>{kBF16});
-  CHECK(bf16.operands.at(0).in == std::vector<std::string>{"tmm"});
-  CHECK_FALSE(bf16.numerics.contains("overflow"));
-  CHECK(bf16.kernel.has_value());
+  CHECK(v4.memories.at(0).name == "l2");
+  CHECK(std::ranges::count(v4.features, "avx512f") == 1);
 }
 
 TEST_CASE("native describes this machine, up to the level asked for") {
   REQUIRE_OK(const HwDescription v1, load_hw("native,max=v1"));
-  CHECK(v1.codegen.features == std::vector<std::string>{"sse2"});
-  CHECK(v1.find_unit("avx2_f32") == -1);
+  CHECK(v1.features == std::vector<std::string>{"sse2"});
   REQUIRE_OK(const HwDescription all, load_hw("native"));
-  CHECK(all.codegen.features == native_features());
-  CHECK(all.find_memory("l1") >= 0);
+  CHECK(all.features == native_features());
   REQUIRE_ERROR(load_hw("native,max=v9"), "max=v9 is not one of v1, v2, v3, v4");
 }
 
@@ -132,74 +129,41 @@ TEST_CASE("the contract of the generic backend") {
   CHECK_THAT(outside(v3), Catch::Matchers::Contains("'family' is not queue_machine/1"));
 }
 
-namespace {
-const char* const kGpu = R"yaml(dlc_hw: 1
-name: small_gpu
-plugin: cuda
-clock: {boost: 1.5GHz}
-scopes: {device: 1, sm: 16, block: null}
-memories:
-  hbm:  {scope: device, size: 8GB, managed: planner, align: 256, timing: {peak: 400GB/s, measured: null, read_latency: 600}}
-  smem: {scope: sm, size: 100KiB, usable_per_block: 99KiB, managed: compiler, banks: 32, word: 4 B, bank_map: interleave, swizzle: [32, 64]}
-  rf:   {scope: sm, size: 256KiB, managed: compiler, regs: 65536, word: 4 B, max_per_thread: 255}
-links:
-  cpa: {engine: lsu, from: hbm, to: smem, dims: 1, align: 16, async: true, sync: commit_group}
-  out: {like: cpa, from: smem, to: hbm}
-units:
-  mma_f16: {scope: sm, does: "out[m, n] += sum[k] lhs[m, k]*rhs[k, n]", loops: {m: {spatial: 16}, n: {spatial: {min: 8, max: 64, step: 8}}, k: {spatial: 16}},
-            rate: {macs_per_cycle_per_sm: 512}, async: true, min_arch: sm_80, latency: 20ns,
-            operands: {lhs: {type: f16, in: [rf, smem], layout: swizzled}, rhs: {type: f16, in: smem}, out: {type: f32, in: rf}}}
-  mma_s8:  {like: mma_f16, loops: {k: {spatial: 32}}, operands: {lhs: {type: s8}, rhs: {type: s8}, out: {type: s32}}}
+TEST_CASE("rules for ops and memories") {
+  const std::string text = R"yaml(dlc_hw: 1
+name: small
+plugin: cpu
+memories: {l2: {size: 1MiB}}
 ops:
-  - {op: matmul, unit: mma_s8, types: [s8, s8, s32], when: "k % 16 == 0", epilogue: [requant]}
+  - {op: matmul, place: refuse, types: [s8, s32], why: "not on this board"}
   - {op: [sort, topk], place: host, why: "no unit compares"}
-limits: {threads_per_block: 1024}
-isa: {kind: native, codegen: ptx, arch: sm_80, probe: driver, missing: {sm_80: reject}}
-cost: {launch: {kernel: 3us}, error_budget: {median: 15%}}
+isa: {features: [sse2]}
 )yaml";
-}  // namespace
-
-TEST_CASE("a machine with scopes, links and units") {
-  REQUIRE_OK(const HwDescription hw, parse_hw(kGpu, "gpu.yaml"));
-  CHECK_FALSE(hw.scopes.at(2).count.has_value());
-  CHECK(hw.memories.at(0).size == 8'000'000'000);
-  CHECK(hw.memories.at(0).timing.peak->bytes == 400e9);
-  CHECK_FALSE(hw.memories.at(0).timing.measured.has_value());
-  CHECK(hw.links.at(1).sync == "commit_group");
-  CHECK(hw.links.at(1).to == "hbm");
-  const HwUnit& s8 = hw.units.at(1);
-  CHECK(s8.loops.at(1).max == 64);
-  CHECK(s8.loops.at(2).min == 32);
-  CHECK(s8.operands.at(0).in == std::vector<std::string>{"rf", "smem"});
-  CHECK(s8.rate.at("macs_per_cycle_per_sm") == 512);
-  REQUIRE(s8.kernel.has_value());
-  CHECK(s8.kernel->tensors.at(static_cast<size_t>(s8.kernel->find("out"))).dtype == kS32);
-  CHECK(hw.limits.at("threads_per_block") == 1024);
-  CHECK(hw.cost.launch.at("kernel").value == 3e-6);
-  const auto with = [](std::string_view from, std::string_view to) {
-    std::string text = kGpu;
-    text.replace(text.find(from), from.size(), to);
-    return parse_hw(text, "gpu.yaml");
+  REQUIRE_OK(const HwDescription hw, parse_hw(text, "small.yaml"));
+  CHECK(hw.memories.at(0).size == 1 << 20);
+  CHECK(hw.ops.at(0).types == std::vector<DType>{kS8, kS32});
+  CHECK(hw.ops.at(1).ops == std::vector<std::string>{"sort", "topk"});
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return parse_hw(changed, "small.yaml");
   };
-  REQUIRE_ERROR(with("in: smem}", "in: shmem}"), "there is no memory 'shmem'\n  next: did you mean 'smem'?");
-  REQUIRE_ERROR(with("scope: sm, does", "scope: sn, does"), "there is no scope 'sn'");
-  REQUIRE_ERROR(with("lhs[m, k]*", "lhs[m, q]*"), "index 'q' of 'lhs' is not a loop of unit 'mma_f16'");
-  REQUIRE_ERROR(with("unit: mma_s8,", "unit: mma_u8,"), "there is no unit 'mma_u8'\n  next: did you mean 'mma_s8'?");
-  REQUIRE_ERROR(with(", why: \"no unit compares\"", ""), "must say 'why'");
-  REQUIRE_ERROR(with("managed: planner", "managed: plan"), "'plan' is not a value of 'managed' in memory 'hbm'");
-  REQUIRE_ERROR(with("{kernel: 3us}", "{kernel: 3kg}"), "'3kg' is not a time: its unit is 'kg'");
+  REQUIRE_ERROR(with(", why: \"no unit compares\"", ""), "an entry of 'ops' needs the key 'why'");
+  REQUIRE_ERROR(with("place: host, ", ""), "an entry of 'ops' needs the key 'place'");
+  REQUIRE_ERROR(with("place: host", "place: hst"), "'hst' is not a value of 'place' in an entry of 'ops'");
 }
 
 TEST_CASE("large maps and formulas are read at once, or refused") {
-  std::string text = kMini + "limits:\n";
-  for (int i = 0; i < 15'000; ++i) text += "  m" + std::to_string(i) + ": 1\n";
+  std::string text = kMini + "memories:\n";
+  for (int i = 0; i < 15'000; ++i) text += "  m" + std::to_string(i) + ": {size: 1}\n";
   REQUIRE_OK(const HwDescription hw, parse_hw(text, "mini.yaml"));
-  CHECK(hw.limits.size() == 15'000);
-  for (int i = 15'000; i < 20'001; ++i) text += "  m" + std::to_string(i) + ": 1\n";
+  CHECK(hw.memories.size() == 15'000);
+  for (int i = 15'000; i < 20'001; ++i) text += "  m" + std::to_string(i) + ": {size: 1}\n";
   REQUIRE_ERROR(parse_hw(text, "mini.yaml"), "a map of more than 20000 keys");
 
-  std::string sum = "i";
+  std::string sum = "i", tower = "1";
   while (sum.size() < 900) sum += "+i";
+  while (tower.size() < 900) tower += "**1";
   const auto rom = [](const std::string& type, const std::string& formula) {
     return parse_hw(mini_with("{rom: \"u3 -> u16\", formula: \"floor(65536/(i + 2) + 1/2)\"}",
                               "{rom: \"" + type + "\", formula: \"" + formula + "\"}"),
@@ -208,5 +172,24 @@ TEST_CASE("large maps and formulas are read at once, or refused") {
   REQUIRE_OK(const HwDescription wide, rom("u16 -> s32", sum));
   CHECK(wide.state[static_cast<size_t>(wide.find_state("inv"))].rom.back() == 65535 * 451);
   REQUIRE_ERROR(rom("u3 -> u16", sum + "+" + sum), "a formula of 1803 characters; the limit is 1000");
+  REQUIRE_ERROR(rom("u3 -> u16", tower), "cannot read the formula");
   REQUIRE_ERROR(rom("u3 -> u16", "2**121"), "a power beyond 0 .. 120");
+}
+
+TEST_CASE("what a description says beside its instructions is checked and in the manual") {
+  REQUIRE_OK(const HwDescription asic, load_hw("asic", {{std::string(DLC_SOURCE_DIR) + "/hwdesc"}}));
+  const std::string manual = emit_manual(asic);
+  for (const char* part : {"Clock base: 1000 MHz", "bursts of at most 256", "no burst crosses 4096 bytes",
+                           "peak 16 bytes per cycle", "segments begin at `SEG`", "* st: B response"})
+    CHECK_THAT(manual, Catch::Matchers::Contains(part));
+  REQUIRE_ERROR(parse_hw(mini_with("{elem: \"s32[L]\", words: 32,",
+                                   "{elem: \"s32[L]\", words: 32, banks: 2, bank_of: \"a % 2\","),
+                         "mini.yaml"),
+                "'bank_of' does not give each of the 2 banks a part of its own");
+  REQUIRE_ERROR(parse_hw(mini_with("size: 1MiB,", "size: 1MiB, base: \"csr.NONE\","), "mini.yaml"),
+                "names the register 'NONE', which csr does not have");
+  REQUIRE_ERROR(parse_hw(mini_with("size: 1MiB,", "size: 1MiB, base: SEG,"), "mini.yaml"),
+                "'base' is not of the form csr.REGISTER");
+  REQUIRE_ERROR(parse_hw(mini_with("model: semaphores,", "model: semaphores, visible: {dma: soon},"), "mini.yaml"),
+                "'visible' names 'dma', which is not a queue");
 }

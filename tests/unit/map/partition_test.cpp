@@ -12,8 +12,9 @@ using dlc_test::parsed;
 
 namespace {
 
-// A device that takes max alone.
-Result<std::vector<Refusal>> takes_max(const Program& p) {
+// A device that takes max alone. A question comes to it as text, as to a plugin.
+Result<std::vector<Refusal>> takes_max(const Program& asked) {
+  DLC_TRY(const Program p, parse_program(print(asked)));
   std::vector<Refusal> out;
   for (size_t c = 0; c < p.calls.size(); ++c) {
     const std::string text = print(p.kernels[static_cast<size_t>(p.calls[c].kernel)]);
@@ -30,7 +31,7 @@ void check_same(const Graph& g, size_t parts) {
   REQUIRE_OK(const Partitioning cut, partition(g, hw, "npu", takes_max));
   CHECK(cut.partitions.size() == parts);
   const Tensor x = dlc_test::floats({3}, {-1, -3, 2});
-  std::map<std::string, Tensor> values{{"x", x}}, results;
+  std::map<std::string, Tensor> values{{g.value(g.inputs[0]).name, x}}, results;
   for (const Partition& part : cut.partitions) {
     if (auto ok = verify(part.graph); !ok) FAIL(to_string(ok.error()));
     std::vector<Tensor> in;
@@ -55,6 +56,19 @@ TEST_CASE("an output may be called as a value is that crosses the cut") {
   for (const std::string name : {"a", "b", "c", "d", "x"})
     check_same(parsed(kNodes + "out %a \"" + name + "\"\nout %d \"y\""), 3);
   check_same(parsed(kNodes + "out %c \"a\"\nout %a \"c\"\nout %d \"a_1\""), 3);
+}
+
+TEST_CASE("values may be called as anything is in a question to the device") {
+  const auto with_input = [](const std::string& name) {
+    return parsed("in %" + name + ": f32[3]\n%a: f32[3] = exp(%" + name + ")\n%b: f32[3] = sin(%" + name + ")\n" +
+                  "%c: f32[3] = max_n(%a, %b)\n%d: f32[3,1] = reshape(%c) {shape = [3, 1]}\n" +
+                  "%e: f32[3,1] = max_n(%d, %d)\nout %e \"y\"");
+  };
+  const size_t parts = 2;
+  for (const std::string value : {"a", "b", "c", "d", "e"})
+    for (const std::string call : {"0", "1", "2", "3", "4"}) check_same(with_input(value + ".of" + call), parts);
+  check_same(with_input("d.as.c"), parts);
+  for (const std::string number : {"0", "1", "2", "3", "4"}) check_same(with_input("b" + number), parts);
 }
 
 TEST_CASE("outputs that no node makes come from the host") {

@@ -34,7 +34,6 @@ struct HwParam {
 };
 
 // ---- state
-// -----------------------------------------------------------------------------------------------------------
 
 struct HwElem {
   DType dtype = kU8;
@@ -60,7 +59,7 @@ struct HwTiming {
   std::optional<HwTime> read_latency;
   std::optional<int64_t> burst_max, boundary;
   std::string split_by;
-  std::optional<HwRate> peak, measured;
+  std::optional<HwRate> peak;
 };
 
 struct HwSegment {
@@ -78,9 +77,9 @@ struct HwState {
   std::vector<HwView> views;
   std::vector<HwSegment> segments;
   std::vector<HwPort> ports;
-  std::string conflict, base, fill, doc;
+  std::string conflict, doc;
+  std::string base;  // the register that holds the segments' bases
   int64_t banks = 1;
-  std::optional<Expr> bank_of;  // of the symbol `a`
   bool ports_per_bank = false;
   int64_t align = 1;
   std::optional<int64_t> reset;  // nullopt: undefined
@@ -102,7 +101,6 @@ struct HwSpace {
 };
 
 // ---- def
-// -------------------------------------------------------------------------------------------------------------
 
 struct HwDefArg {
   std::string name;
@@ -124,7 +122,6 @@ struct HwDef {
 };
 
 // ---- control
-// ---------------------------------------------------------------------------------------------------------
 
 struct HwQueue {
   std::string name;
@@ -134,8 +131,7 @@ struct HwQueue {
 struct HwSync {
   int object = -1;  // index of the counter state
   std::string wait_field, signal_field;
-  int64_t need = 1, take = 1, give = 1;
-  std::map<std::string, std::string> visible;
+  std::map<std::string, std::string> visible;  // queue -> when its stores are
 };
 
 struct HwFault {
@@ -161,63 +157,21 @@ struct HwCsr {
   Loc loc;
 };
 
-// ---- machines with a skeleton emitter
-// --------------------------------------------------------------------------------
+// ---- machines without instruction words
 
-struct HwScope {
-  std::string name;
-  std::optional<int64_t> count;  // nullopt: chosen by the mapper
-};
 struct HwMemory {
-  std::string name, scope, managed, swizzle, bank_map, double_buffer;
-  int64_t size = 0;
-  std::optional<int64_t> usable_per_block, line, ways, regs, word, banks, slices, align, max_per_thread;
-  std::map<std::string, int64_t> ports;  // rd, wr
-  HwTiming timing;
-  std::vector<std::string> needs;
-  Loc loc;
-};
-struct HwLink {
-  std::string name, engine, from, to, sync, min_arch;
-  int64_t dims = 1, align = 1;
-  bool async = false;
-  std::vector<std::string> can;
-  Loc loc;
-};
-struct HwUnitLoop {
   std::string name;
-  bool spatial = true;  // otherwise temporal: repeated while registers hold the operands
-  int64_t min = 1, max = 1, step = 1;
-};
-struct HwUnitOperand {
-  std::string name;
-  std::vector<DType> types;
-  std::vector<std::string> in;  // memories
-  std::string layout;
-};
-struct HwUnit {
-  std::string name, scope, does, clock, min_arch;
-  std::optional<Kernel> kernel;  // of `does`; extents are symbols |m|, |n|, |k| by loop name
-  std::vector<std::string> ops, needs;
-  std::vector<HwUnitLoop> loops;
-  std::vector<HwUnitOperand> operands;
-  std::map<std::string, std::string> numerics;
-  std::map<std::string, double> rate;
-  std::optional<int64_t> lanes, pipes, issue_cycles;
-  std::optional<HwTime> latency;
-  bool async = false;
-  Loc loc;
+  int64_t size = 0;  // bytes
 };
 
-// ---- legality, cost, bench
-// -------------------------------------------------------------------------------------------
+// ---- placement, cost, rtl
 
+// Keeps ops from the device. The first that names the op, and has its types, decides.
 struct HwOpRule {
   std::vector<std::string> ops;  // "*" is any
-  std::string place, unit, why, when, lower;
-  bool recipe = false;
+  std::string place;             // host, refuse
+  std::string why;
   std::vector<DType> types;
-  std::vector<std::string> epilogue;
   Loc loc;
 };
 
@@ -242,30 +196,12 @@ struct HwTransferCost {
 struct HwCost {
   HwIssueCost issue;
   std::vector<HwTransferCost> transfers;
-  std::string calibration;
-  std::map<std::string, double> error_budget;
-  std::optional<HwTime> fork_join;
-  std::optional<int64_t> numa_domains;
-  std::map<std::string, HwTime> launch;
+  std::map<std::string, double> error_budget;  // median, p95
 };
 
 struct HwRtl {
-  std::string top, files, package, bus_kind;
-  std::optional<int64_t> bus_bytes, addr_bits;
-};
-
-struct HwSim {
-  std::map<std::string, std::string> verilator, require, fuzz;
-  std::optional<int64_t> dram_latency, watchdog;
-  std::vector<int64_t> dram_jitter;
-  std::string trace, functional;
-};
-
-// How code of a machine without instruction words is made.
-struct HwCodegen {
-  std::string kind, generator, triple, cpu, arch, probe;
-  std::vector<std::string> features;
-  std::map<std::string, std::string> missing;  // feature -> drop_units | reject
+  std::string files, package;
+  std::optional<int64_t> bus_bytes;
 };
 
 // ----------------------------------------------------------------------------------------------------------------------
@@ -286,20 +222,13 @@ struct HwDescription {
   std::string fault_effect;
   std::vector<HwCsr> csr;
 
-  std::vector<HwScope> scopes;
   std::vector<HwMemory> memories;
-  std::vector<HwLink> links;
-  std::vector<HwUnit> units;
-  std::map<std::string, int64_t> limits;
-  HwCodegen codegen;
+  std::vector<std::string> features;  // of a machine without instruction words: avx2, avx512f ...
 
   std::string recipes;  // file name, relative to this file
   std::vector<HwOpRule> ops;
-  std::string host;  // `--hw` of the host
   HwCost cost;
   HwRtl rtl;
-  HwSim sim;
-  std::map<std::string, std::string> probe;
 
   uint64_t arch_hash = 0;  // params, state, def, isa, queues, sync, faults, csr
   uint64_t full_hash = 0;  // everything
@@ -309,8 +238,6 @@ struct HwDescription {
   int find_space(std::string_view name) const;  // "acc", "dram.weights"
   int find_queue(std::string_view name) const;
   int find_csr(std::string_view name) const;
-  int find_memory(std::string_view name) const;
-  int find_unit(std::string_view name) const;
   std::optional<int64_t> fault_code(std::string_view name) const;
   const HwState& state_of(int space) const {
     return state[static_cast<size_t>(spaces[static_cast<size_t>(space)].state)];

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,11 +55,16 @@ struct HwCondition {
   Loc loc;
 };
 
+struct HwInsn;
+
 // The memory behind a kernel's tensor: one space, or the one that a selector field names.
 struct HwOperand {
   int space = -1;
   int selector = -1;  // field index; the enumerator's space is meant
   std::string view;   // name of the typed view, or ""
+
+  // The space while the instruction's fields have these values; -1: none.
+  int space_for(const HwInsn& insn, std::span<const int64_t> fields) const;
 };
 
 // One meaning of an instruction: the kernel that holds while each field of `when` has one of its values.
@@ -98,7 +104,7 @@ struct HwIsa {
   std::string opcode_field = "op";
   std::vector<HwField> common;
   std::vector<HwInsn> insns;  // in file order
-  std::map<std::string, std::string> container;
+  std::string transport;      // how a program comes to the machine: fetch
 
   int words32() const { return word_bits / 32; }
   int find(std::string_view name) const;  // -1 when absent

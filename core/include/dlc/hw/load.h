@@ -35,7 +35,7 @@ Result<HwDescription> parse_hw(std::string_view text, const std::string& file, c
 
 // The YAML of the machine this runs on: CPUID facts and cache sizes. `max` is "", "v1", "v2", "v3" or "v4".
 Result<std::string> native_yaml(std::string_view max = {});
-// Features the machine this runs on has, named as in `needs:` (avx2, avx512f, amx_int8, ...), sorted.
+// Features the machine this runs on has (avx2, avx512f, amx_int8, ...), sorted.
 std::vector<std::string> native_features();
 
 // Tries every law of every def on `samples` seeded random arguments and the corners of their types.

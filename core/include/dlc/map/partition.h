@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -49,11 +50,11 @@ struct Partitioning {
 // The same graph with every symbolic dim at the smallest value it may have: an accelerator's program has fixed shapes.
 Result<Graph> with_smallest_shapes(const Graph& g);
 
-// The first entry of the description's `ops` for the node: it names its op, and each of its `types` is one of the
-// node's operands or results. Null if there is none. Its `when` is not looked at.
-const HwOpRule* op_rule(const HwDescription& hw, const Graph& g, NodeId n);
+// Every op that the description's `ops:` names is one of the records: one of no such name would rule nothing.
+Result<> check_rules(const HwDescription& hw, const RecordSet& records);
 
-Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device,
-                               const AskDevice& ask);
+// `in_float`: why nodes of a quantised model stayed in float, by the model's name; what is said of them then.
+Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
+                               const std::map<std::string, std::string>& in_float = {});
 
 }  // namespace dlc
