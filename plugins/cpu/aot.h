@@ -10,26 +10,22 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "dlc/base/huge.h"
 #include "plugins/cpu/prepare.h"
+#include "plugins/cpu/weights.h"
 
 namespace dlc::cpu {
 
 struct Library {
-  std::vector<std::byte> bytes;        // .o, .a or .so
-  std::string header;                  // C
-  HugePages memory;                    // of the weights
-  std::span<const std::byte> weights;  // for a file beside it; empty: they are inside
-  ObjectFile object;                   // what was compiled
+  std::vector<std::byte> bytes;  // .o, .a or .so
+  std::string header;            // C
+  ObjectFile object;             // what was compiled, without its bytes
 };
 
-// `format`: "o", "a" or "so". `name` becomes the prefix of every symbol. `most_inside`: bytes of weights beyond which
-// they go to a file of their own.
-Result<Library> make_library(const Prepared& prepared, const Target& target, const std::string& name,
-                             const std::string& format, const Options& options, size_t most_inside = size_t{64} << 20);
+// `format`: "o", "a" or "so". `name` becomes the prefix of every symbol.
+Result<Library> make_library(const Prepared& prepared, const Weights& weights, const Target& target,
+                             const std::string& name, const std::string& format, const Options& options);
 
 }  // namespace dlc::cpu

@@ -178,8 +178,8 @@ class Driver {
     Writer w(f, p_.symbols, f->getArg(3));
     check_dims(w, f);
     weights_ = f->getArg(4);
-    if (in_.weights_inside) {
-      const llvm::StringRef raw(reinterpret_cast<const char*>(in_.weights.data()), in_.weights.size());
+    if (in_.weights->is_inside()) {
+      const llvm::StringRef raw(reinterpret_cast<const char*>(in_.weights->memory.data()), in_.weights->size);
       auto* data = llvm::ConstantDataArray::getRaw(raw, raw.size(), llvm::Type::getInt8Ty(m_.getContext()));
       auto* global = new llvm::GlobalVariable(m_, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data);
       global->setAlignment(llvm::Align(64));
@@ -221,7 +221,7 @@ class Driver {
     llvm::Value* is_right = b.getTrue();
     for (const size_t at : {size_t{0}, size_t{8}}) {
       uint64_t word = 0;
-      std::memcpy(&word, in_.weights.data() + at, sizeof(word));
+      std::memcpy(&word, in_.weights->head.data() + at, sizeof(word));
       llvm::Value* found = b.CreateLoad(i64_, b.CreateConstGEP1_64(b.getInt8Ty(), weights_, at));
       is_right = b.CreateAnd(is_right, b.CreateICmpEQ(found, b.getInt64(word)));
     }
@@ -240,7 +240,7 @@ class Driver {
       else if (p.kind == BufferKind::temp)
         at = w.advance(f->getArg(2), w.value(p.offset));
       else if (p.kind == BufferKind::constant)
-        at = w.advance(weights_, b.getInt64(in_.constants[i]));
+        at = w.advance(weights_, b.getInt64(in_.weights->places[i]));
       else if (p.kind == BufferKind::input)
         at = b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), f->getArg(0), input));
       if (p.kind == BufferKind::input) ++input;

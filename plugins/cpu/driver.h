@@ -2,22 +2,19 @@
 // kernels.
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "dlc/program/program.h"
 #include "plugins/cpu/codegen/codegen.h"
+#include "plugins/cpu/weights.h"
 
 namespace dlc::cpu {
 
 struct DriverInput {
   const Program* program = nullptr;
-  std::string name;               // prefix of the functions
-  std::vector<size_t> constants;  // of each program buffer that is one without alias: its byte offset in the weights
-  std::span<const std::byte> weights;  // the first 16 bytes tell them from those of other models
-  bool weights_inside = true;
+  const Weights* weights = nullptr;
+  std::string name;  // prefix of the functions
 };
 
 // Working memory: the arena and the temporaries of one kernel.

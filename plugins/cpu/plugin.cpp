@@ -19,6 +19,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int kMostThreads = 1024;
+constexpr size_t kMostInside = size_t{64} << 20;  // bytes of weights beyond which a library has them in a file
 
 Result<HwDescription> description(const EmitRequest& r) {
   HwOverrides overrides;
@@ -83,21 +84,15 @@ class CpuDevice : public Device {
 // The program that was compiled, and those of its constants that are made here, one at a time in one piece of memory:
 // new memory for each would cost more than packing does. The host has the others.
 Result<> put_program(const Prepared& prepared, const Program& given, EmitResult& result) {
-  size_t most = 0;
-  for (const PackedConstant& c : prepared.packed) most = std::max(most, prepared.constant_bytes(c.buffer));
-  std::vector<std::byte> memory(most);
+  std::vector<std::byte> memory;
   result.put("program", print(prepared.program));
-  for (size_t i = 0; i < prepared.program.buffers.size(); ++i) {
-    const ProgramBuffer& b = prepared.program.buffers[i];
-    if (b.kind != BufferKind::constant || b.alias) continue;
-    const auto c = static_cast<int>(i);
+  for (const int c : prepared.constants()) {
+    const ProgramBuffer& b = prepared.program.buffers[static_cast<size_t>(c)];
     const Tensor* old = prepared.is_packed(c) ? nullptr : given.weight(b.name);
     const Tensor* now = prepared.program.weight(b.name);
     if (old != nullptr && now != nullptr && old->bytes() == now->bytes() && type_of(*old) == b.type) continue;
-    memory.resize(std::max(memory.size(), prepared.constant_bytes(c)));
-    const std::span bytes = std::span(memory).first(prepared.constant_bytes(c));
-    DLC_CHECK(prepared.write_constant(c, bytes));
-    result.put("constant/" + b.name, std::span<const std::byte>(bytes));
+    DLC_TRY(const auto bytes, prepared.constant(c, memory));
+    result.put("constant/" + b.name, bytes);
     if (!result.forwarded) return {};  // the host does not take them, and says so
   }
   return {};
@@ -117,11 +112,18 @@ class CpuBackend : public Backend {
     steps.done("prepare");
     ObjectFile object;
     if (format == "o" || format == "a" || format == "so") {
-      DLC_TRY(Library library, make_library(prepared, target, option(r, "name"), format, options));
+      // Weights first, as below.
+      const PutWeights put = [&](uint64_t offset, std::span<const std::byte> bytes) -> Result<> {
+        result.put_at("weights", offset, bytes);
+        if (!result.forwarded) return fail({}, "the weights are not taken");  // the host says why
+        return {};
+      };
+      DLC_TRY(const Weights weights, make_weights(prepared, kMostInside, put));
+      steps.done("constants");
+      DLC_TRY(Library library, make_library(prepared, weights, target, option(r, "name"), format, options));
       steps.done("library");
       result.put("library", std::move(library.bytes));
       result.put("header", library.header);
-      if (!library.weights.empty()) result.put("weights", library.weights);
       object = std::move(library.object);
     } else {
       // Constants first: while the code is made, the disk takes them.

@@ -252,22 +252,35 @@ size_t Prepared::constant_bytes(int buffer) const {
   return bytes;
 }
 
-Result<> Prepared::write_constant(int buffer, std::span<std::byte> to) const {
+std::vector<int> Prepared::constants() const {
+  std::vector<int> all;
+  for (size_t i = 0; i < program.buffers.size(); ++i)
+    if (program.buffers[i].kind == BufferKind::constant && !program.buffers[i].alias)
+      all.push_back(static_cast<int>(i));
+  return all;
+}
+
+Result<std::span<const std::byte>> Prepared::constant(int buffer, std::vector<std::byte>& memory) const {
   const auto c = std::ranges::find(packed, buffer, &PackedConstant::buffer);
+  const size_t bytes = constant_bytes(buffer);
   if (c == packed.end()) {
     const std::string& name = program.buffers[static_cast<size_t>(buffer)].name;
     const Tensor* w = program.weight(name);
     if (w == nullptr) return fail({}, fmt::format("constant {} has no value", name));
-    if (w->byte_size() != to.size()) return fail({}, fmt::format("constant {} has another size", name));
-    if (!to.empty()) std::memcpy(to.data(), w->bytes(), to.size());
-    return {};
+    if (w->byte_size() != bytes) return fail({}, fmt::format("constant {} has another size", name));
+    return std::span(w->bytes(), bytes);
   }
+  if (memory.size() < bytes) memory.resize(bytes);
+  const std::span to = std::span(memory).first(bytes);
+  // Packing writes no element that the constant lacks: the last panel's rest is zero, not what was packed before.
+  std::ranges::fill(to, std::byte{0});
   DLC_TRY(const PreparedKernel pack, PreparedKernel::prepare(c->kernel));
   std::vector<Buffer> buffers(c->kernel.tensors.size());
   buffers[static_cast<size_t>(c->kernel.inputs[0])] = {const_cast<std::byte*>(c->from.bytes()),
                                                        static_cast<int64_t>(c->from.byte_size())};
   buffers[static_cast<size_t>(c->kernel.outputs[0])] = {to.data(), static_cast<int64_t>(to.size())};
-  return pack.run(buffers);
+  DLC_CHECK(pack.run(buffers));
+  return to;
 }
 
 Result<Prepared> prepare(Program program, const Target& target) {

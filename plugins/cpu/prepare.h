@@ -40,8 +40,9 @@ struct Prepared {
 
   std::vector<Unit> units() const;
   bool is_packed(int buffer) const;
-  // The value of a constant without alias, packed now, or as it was. `to` has its size.
-  Result<> write_constant(int buffer, std::span<std::byte> to) const;
+  std::vector<int> constants() const;  // the buffers that are constants without alias, in order of execution
+  // The value of one: where it is already, or packed now in `memory`, which grows as it must.
+  Result<std::span<const std::byte>> constant(int buffer, std::vector<std::byte>& memory) const;
   size_t constant_bytes(int buffer) const;
 };
 

@@ -61,11 +61,14 @@ Result<> fill(Descriptor& file, const char* name, std::span<const std::byte> byt
 // What comes out of a pipe, read by a thread of its own.
 class Pipe {
  public:
-  Result<> open() {
+  // `expected`: about how many bytes will come.
+  Result<> open(size_t expected) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe");
     out_.reset(ends[0]);
     in_.reset(ends[1]);
+    static_cast<void>(::fcntl(ends[0], F_SETPIPE_SZ, static_cast<int>(kChunk)));  // fewer turns, where it is allowed
+    bytes_.reserve(expected);
     thread_ = std::thread([this] { read(); });
     return {};
   }
@@ -79,7 +82,7 @@ class Pipe {
 
  private:
   void read() {
-    std::vector<std::byte> chunk(size_t{1} << 20);
+    std::vector<std::byte> chunk(kChunk);
     while (true) {
       const ssize_t n = ::read(out_.get(), chunk.data(), chunk.size());
       if (n < 0 && errno == EINTR) continue;
@@ -88,6 +91,7 @@ class Pipe {
     }
   }
 
+  static constexpr size_t kChunk = size_t{1} << 20;
   Descriptor out_, in_;
   std::thread thread_;
   std::vector<std::byte> bytes_;
@@ -110,7 +114,7 @@ Result<std::vector<std::byte>> link_shared(const std::vector<std::byte>& object,
   Pipe output;
   DLC_CHECK(fill(input, "object", object));
   DLC_CHECK(fill(script, "script", std::as_bytes(std::span(text.data(), text.size()))));
-  DLC_CHECK(output.open());
+  DLC_CHECK(output.open(object.size()));
   std::vector<std::string> arguments = {"ld.lld", "-shared",     "--version-script=" + script.path(),
                                         "-z",     "noexecstack", "--as-needed",
                                         "-s",     "-soname",     soname,

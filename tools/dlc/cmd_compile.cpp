@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <optional>
-#include <set>
 
 #include "dlc/io/pending_file.h"
 #include "dlc/plugin/reference.h"
@@ -120,23 +120,29 @@ class LibraryFiles final : public MemoryStore {
   explicit LibraryFiles(const std::string& output) : names_(native_files(output)) {}
 
   Result<bool> take(const std::string& name, std::span<const std::byte> bytes) override {
+    if (pending_.contains(name)) return one_partition();
+    return take_at(name, 0, bytes);
+  }
+  Result<bool> take_at(const std::string& name, uint64_t offset, std::span<const std::byte> bytes) override {
     const auto which = std::ranges::find(kFiles, name) - kFiles.begin();
     if (which == std::ssize(kFiles)) return false;
-    const std::string& file = names_[static_cast<size_t>(which)];
-    if (!taken_.insert(file).second) return one_partition();
-    DLC_TRY(PendingFile pending, PendingFile::open(file));
-    DLC_CHECK(pending.append(bytes));
-    pending_.push_back(std::move(pending));
+    auto at = pending_.find(name);
+    if (at == pending_.end()) {
+      DLC_TRY(PendingFile file, PendingFile::open(names_[static_cast<size_t>(which)]));
+      at = pending_.emplace(name, std::move(file)).first;
+    }
+    PendingFile& file = at->second;
+    DLC_CHECK(offset == file.size() ? file.append(bytes) : file.write_at(offset, bytes));
     return true;
   }
   // None is replaced before all are on the disk.
   Result<> finish(const Built& b) {
     if (b.files.size() != 1) return one_partition();
-    if (!taken_.contains(names_[0]))
+    if (!pending_.contains(kFiles[0]))
       return fail({names_[0], 0, 0, {}}, fmt::format("plugin {} makes no such file", b.model.partitions[0].device),
                   "write a .dlca");
-    for (PendingFile& f : pending_) DLC_CHECK(f.flush());
-    for (PendingFile& f : pending_) DLC_CHECK(f.replace());
+    for (auto& [name, f] : pending_) DLC_CHECK(f.flush());
+    for (auto& [name, f] : pending_) DLC_CHECK(f.replace());
     return {};
   }
 
@@ -147,8 +153,7 @@ class LibraryFiles final : public MemoryStore {
 
   static constexpr std::array<std::string_view, 3> kFiles = {"library", "header", "weights"};
   std::vector<std::string> names_;
-  std::set<std::string> taken_;
-  std::vector<PendingFile> pending_;
+  std::map<std::string, PendingFile, std::less<>> pending_;  // by the plugin's names
 };
 
 Result<int> compile(Options& o, Context& cx) {

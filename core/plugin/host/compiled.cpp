@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -197,11 +198,19 @@ Result<CompiledPartition> compile_partition(const std::string& device, Backend* 
     if (!is_taken) emitted.files.emplace_back(name, std::vector<std::byte>(bytes.begin(), bytes.end()));
     return {};
   };
+  EmitResult pieces;  // of what is not taken
+  emitted.forward_at = [&](const std::string& name, uint64_t offset, std::span<const std::byte> bytes) -> Result<> {
+    DLC_TRY(const bool is_taken, results.take_at(name, offset, bytes));
+    if (!is_taken) pieces.put_at(name, offset, bytes);
+    return {};
+  };
   const auto done =
       backend->emit({std::move(program), hardware.text, hardware.file, hardware.params, options}, emitted);
   if (!emitted.forwarded) return std::unexpected(std::move(emitted.forwarded).error());
   if (!done) return std::unexpected(done.error());
   emitted.forward = nullptr;
+  emitted.forward_at = nullptr;
+  std::ranges::move(pieces.files, std::back_inserter(emitted.files));
   const auto executable = std::ranges::find(emitted.files, "executable", [](const auto& f) { return f.first; });
   if (executable == emitted.files.end() && !has_library)
     return fail({}, fmt::format("plugin {} made no executable", backend->name()));

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/plugin/abi.h"
 #include "dlc/io/library.h"
@@ -77,18 +79,11 @@ class FileSink {
   FileSink(std::string plugin, EmitResult& to) : plugin_(std::move(plugin)), to_(to) {
     c_.struct_size = sizeof(c_);
     c_.context = this;
-    c_.put = [](void* context, const char* name, const void* bytes, uint64_t size) -> int32_t {
-      auto& self = *static_cast<FileSink*>(context);
-      if (self.to_.forwarded) {
-        const std::string what = fmt::format("'{}' of {} bytes", detail::or_empty(name), size);
-        auto done = caught(self.plugin_, what, [&]() -> Result<> {
-          if (bytes == nullptr && size > 0) return fail({}, fmt::format("plugin {}: {} is null", self.plugin_, what));
-          self.to_.put(detail::or_empty(name), std::span(static_cast<const std::byte*>(bytes), size));
-          return {};
-        });
-        if (!done) self.to_.forwarded = std::move(done);
-      }
-      return self.to_.forwarded ? 0 : 1;
+    c_.put = [](void* context, const char* name, const void* bytes, uint64_t size) {
+      return static_cast<FileSink*>(context)->take(name, {}, bytes, size);
+    };
+    c_.put_at = [](void* context, const char* name, uint64_t offset, const void* bytes, uint64_t size) {
+      return static_cast<FileSink*>(context)->take(name, offset, bytes, size);
     };
   }
   FileSink(const FileSink&) = delete;
@@ -96,8 +91,33 @@ class FileSink {
   const dlc_sink* c() const { return &c_; }
 
  private:
+  // A whole file, or a piece at `offset`.
+  int32_t take(const char* given_name, std::optional<uint64_t> offset, const void* data, uint64_t size) {
+    if (!to_.forwarded) return 1;
+    const std::string name = detail::or_empty(given_name), what = fmt::format("'{}' of {} bytes", name, size);
+    auto done = caught(plugin_, what, [&]() -> Result<> {
+      if (data == nullptr && size > 0) return fail({}, fmt::format("plugin {}: {} is null", plugin_, what));
+      const std::span bytes(static_cast<const std::byte*>(data), size);
+      if (!offset) {
+        to_.put(name, bytes);
+        return {};
+      }
+      uint64_t &end = ends_[name], stop = 0;
+      if (__builtin_add_overflow(*offset, size, &stop))
+        return fail({}, fmt::format("plugin {}: {} cannot be taken", plugin_, what));
+      if (*offset != end && (*offset > end || stop > end))
+        return fail({}, fmt::format("plugin {}: a piece {} at {}, where {} are known", plugin_, what, *offset, end));
+      end = std::max(end, stop);
+      to_.put_at(name, *offset, bytes);
+      return {};
+    });
+    if (!done) to_.forwarded = std::move(done);
+    return to_.forwarded ? 0 : 1;
+  }
+
   std::string plugin_;
   EmitResult& to_;
+  std::map<std::string, uint64_t> ends_;  // of files that come in pieces
   dlc_sink c_{};
 };
 

@@ -1,6 +1,7 @@
 // dlc::Backend behind the C interface: texts are parsed, weights wrapped, exceptions stopped, diagnostics carried over.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
 
@@ -38,10 +39,13 @@ int32_t guarded(const dlc_error* error, F&& f) {
   return 1;
 }
 
+std::unexpected<Error> refused(const std::string& name) {
+  return fail({}, fmt::format("the host did not take '{}'", name));
+}
+
 Result<> put(const dlc_sink* sink, const std::string& name, const void* bytes, uint64_t size) {
   const dlc_sink s = read_struct(sink);
-  if (s.put == nullptr || s.put(s.context, name.c_str(), bytes, size) != 0)
-    return fail({}, fmt::format("the host did not take '{}'", name));
+  if (s.put == nullptr || s.put(s.context, name.c_str(), bytes, size) != 0) return refused(name);
   return {};
 }
 Result<> put(const dlc_sink* sink, const std::string& name, const std::string& text) {
@@ -96,6 +100,12 @@ int32_t emit(const dlc_emit_request* request, const dlc_sink* result, const dlc_
     EmitResult files;
     files.forward = [&](const std::string& name, std::span<const std::byte> bytes) {
       return put(result, name, bytes.data(), bytes.size());
+    };
+    files.forward_at = [&](const std::string& name, uint64_t offset, std::span<const std::byte> bytes) -> Result<> {
+      const dlc_sink s = read_struct(result);
+      if (s.put_at == nullptr) return fail({}, fmt::format("this dlc does not take '{}' in pieces", name));
+      if (s.put_at(s.context, name.c_str(), offset, bytes.data(), bytes.size()) != 0) return refused(name);
+      return {};
     };
     DLC_CHECK(g_backend->emit(r, files));
     return files.forwarded;
@@ -166,6 +176,17 @@ void EmitResult::put(std::string name, std::span<const std::byte> bytes) {
     files.emplace_back(std::move(name), std::vector<std::byte>(bytes.begin(), bytes.end()));
   else if (forwarded)
     forwarded = forward(name, bytes);
+}
+void EmitResult::put_at(const std::string& name, uint64_t offset, std::span<const std::byte> bytes) {
+  if (!forwarded) return;
+  if (forward_at) {
+    forwarded = forward_at(name, offset, bytes);
+    return;
+  }
+  auto file = std::ranges::find(files, name, [](const auto& f) { return f.first; });
+  if (file == files.end()) file = files.emplace(file, name, std::vector<std::byte>());
+  file->second.resize(std::max<size_t>(file->second.size(), offset + bytes.size()));
+  std::ranges::copy(bytes, file->second.begin() + static_cast<std::ptrdiff_t>(offset));
 }
 const std::vector<std::byte>* EmitResult::find(std::string_view name) const {
   for (const auto& [n, bytes] : files)

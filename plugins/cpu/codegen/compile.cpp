@@ -91,14 +91,31 @@ Result<Ir> build(std::span<const Unit> units, const Target& target, llvm::Target
   return ir;
 }
 
-std::string emit(llvm::Module& module, llvm::TargetMachine& m, bool assembly) {
-  llvm::SmallString<0> bytes;
-  llvm::raw_svector_ostream out(bytes);
+// What LLVM writes, as bytes: no copy of an object that has weights inside.
+class ByteStream final : public llvm::raw_pwrite_stream {
+ public:
+  explicit ByteStream(std::vector<std::byte>& to) : llvm::raw_pwrite_stream(true), to_(to) {}
+
+ private:
+  void write_impl(const char* bytes, size_t size) override {
+    const auto* begin = reinterpret_cast<const std::byte*>(bytes);
+    to_.insert(to_.end(), begin, begin + size);
+  }
+  void pwrite_impl(const char* bytes, size_t size, uint64_t offset) override {
+    std::memcpy(to_.data() + offset, bytes, size);
+  }
+  uint64_t current_pos() const override { return to_.size(); }
+
+  std::vector<std::byte>& to_;
+};
+
+std::vector<std::byte> emit(llvm::Module& module, llvm::TargetMachine& m, llvm::CodeGenFileType type) {
+  std::vector<std::byte> bytes;
+  ByteStream out(bytes);
   llvm::legacy::PassManager passes;
-  m.addPassesToEmitFile(passes, out, nullptr,
-                        assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile);
+  m.addPassesToEmitFile(passes, out, nullptr, type);
   passes.run(module);
-  return bytes.str().str();
+  return bytes;
 }
 
 }  // namespace
@@ -113,13 +130,12 @@ Result<ObjectFile> compile_to_object(std::span<const Unit> units, const Target& 
   }
   if (options.keep_assembly) {
     const auto copy = llvm::CloneModule(*ir.module);
-    out.assembly = emit(*copy, *m, true);
+    const auto text = emit(*copy, *m, llvm::CodeGenFileType::AssemblyFile);
+    out.assembly.assign(reinterpret_cast<const char*>(text.data()), text.size());
     out.stats.spills = count_spills(out.assembly);
   }
   const double start = thread_ms();
-  const std::string bytes = emit(*ir.module, *m, false);
-  out.bytes.resize(bytes.size());
-  std::memcpy(out.bytes.data(), bytes.data(), bytes.size());
+  out.bytes = emit(*ir.module, *m, llvm::CodeGenFileType::ObjectFile);
   out.stats.codegen_ms = thread_ms() - start;
   return out;
 }

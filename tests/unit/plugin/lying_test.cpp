@@ -33,10 +33,10 @@ struct Lying {
     REQUIRE_OK(Program p, lower_to_program(g));
     return p;
   }
-  Result<CompiledPartition> compiled(const std::string& how) {
+  Result<CompiledPartition> compiled(const std::string& how, EmitResult* files = nullptr) {
     Hardware hardware;
     hardware.text = how;
-    return compile_partition("lying", backend, program(), hardware, "{}");
+    return compile_partition("lying", backend, program(), hardware, "{}", files);
   }
   Result<Session> session(const std::string& how) { return Session::open(model, plugins, {.device = "lying:" + how}); }
   Result<std::vector<Tensor>> run(const std::string& how) {
@@ -58,6 +58,25 @@ TEST_CASE("what no memory can hold is not taken from a plugin", "[plugin]") {
   REQUIRE_OK(Session s, lying.session("huge_counters"));
   CHECK(s.counters(0) == "{}");
   REQUIRE_ERROR(lying.run("huge_rank"), "plugin lying: result 0 of rank 4611686018427387904 cannot be taken");
+}
+
+TEST_CASE("a plugin's file in pieces has no gaps", "[plugin]") {
+  Lying lying;
+  EmitResult files;
+  REQUIRE(lying.compiled("piece", &files).has_value());
+  const auto* weights = files.find("weights");
+  REQUIRE(weights != nullptr);
+  CHECK(std::string(reinterpret_cast<const char*>(weights->data()), weights->size()) == "abCDEFgh");
+  for (const auto& [how, message] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"far_piece", "plugin lying: a piece 'weights' of 1 bytes at 4611686018427387904, where 4 are known"},
+           {"gap_piece", "plugin lying: a piece 'weights' of 1 bytes at 5, where 4 are known"},
+           {"wide_piece", "plugin lying: a piece 'weights' of 3 bytes at 2, where 4 are known"},
+           {"huge_piece", "plugin lying: 'weights' of 4611686018427387904 bytes cannot be taken"},
+           {"round_piece", "plugin lying: 'weights' of 18446744073709551612 bytes cannot be taken"},
+           {"null_piece", "plugin lying: 'weights' of 1 bytes is null"}}) {
+    INFO(how);
+    REQUIRE_ERROR(lying.compiled(how), message);
+  }
 }
 
 TEST_CASE("a plugin's results are what its program says", "[plugin]") {

@@ -36,16 +36,20 @@ struct EmitRequest {
 
 struct EmitResult {
   std::vector<std::pair<std::string, std::vector<std::byte>>> files;  // "executable", "report.json", "library", ...
-  // When set, put() hands files on at once instead of keeping them; its first failure is kept in `forwarded`.
+  // When set, put() and put_at() hand on at once instead of keeping; the first failure is kept in `forwarded`.
   std::function<Result<>(const std::string& name, std::span<const std::byte> bytes)> forward;
+  std::function<Result<>(const std::string& name, uint64_t offset, std::span<const std::byte> bytes)> forward_at;
   Result<> forwarded;
   void put(std::string name, std::string_view text);
   void put(std::string name, std::vector<std::byte> bytes);
   void put(std::string name, std::span<const std::byte> bytes);
+  // A piece of a file that is too large to be held: it continues what was put of it, or replaces bytes of that.
+  void put_at(const std::string& name, uint64_t offset, std::span<const std::byte> bytes);
   const std::vector<std::byte>* find(std::string_view name) const;  // null when absent
 };
 
-// A loaded partition on a device.
+// A loaded partition on a device. dlc calls it from one thread at a time; of several executables it may run each on a
+// thread of its own.
 class Executable {
  public:
   virtual ~Executable() = default;

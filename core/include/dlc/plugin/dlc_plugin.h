@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define DLC_ABI_MAJOR 1u
-#define DLC_ABI_MINOR 0u
+#define DLC_ABI_MINOR 1u
 
 /* Element types are text: "f32", "s8", ... (dlc/base/dtype.h). */
 typedef struct dlc_tensor {
@@ -55,6 +55,9 @@ typedef struct dlc_sink {
   void* context;
   /* Nonzero: the host could not take it; the callee stops and fails. */
   int32_t (*put)(void* context, const char* name, const void* bytes, uint64_t size);
+  /* Since 1.1. A piece of a file that is too large to be held: it continues what was put of it at `offset`, or replaces
+   * bytes of that. As put() otherwise. */
+  int32_t (*put_at)(void* context, const char* name, uint64_t offset, const void* bytes, uint64_t size);
 } dlc_sink;
 
 /* One partition to compile. */
@@ -77,10 +80,10 @@ typedef struct dlc_compiler_v1 {
    * everything is taken. */
   int32_t (*match)(const dlc_emit_request* request, const dlc_sink* result, const dlc_error* error);
   /* Compiles. Puts "executable" (what load() takes), and may put "report.json". Where the options ask for a library it
-   * puts that instead: "library", "header", and "weights" for a file beside it. "listing" is the text that the options
-   * ask for. A plugin that lays constants out anew puts "program", the program that it compiled: the same function with
-   * the same inputs and outputs, and "constant/NAME" with the bytes of each of its constants that the request lacks;
-   * the artifact then holds that program and those constants, which load() is given. */
+   * puts that instead: "library", "header", and "weights" for a file beside it (best in pieces). "listing" is the text
+   * that the options ask for. A plugin that lays constants out anew puts "program", the program that it compiled: the
+   * same function with the same inputs and outputs, and "constant/NAME" with the bytes of each of its constants that
+   * the request lacks; the artifact then holds that program and those constants, which load() is given. */
   int32_t (*emit)(const dlc_emit_request* request, const dlc_sink* result, const dlc_error* error);
 } dlc_compiler_v1;
 
@@ -98,8 +101,8 @@ typedef struct dlc_runtime_v1 {
   int32_t (*load)(dlc_device* device, const void* executable, uint64_t size, const dlc_tensor* weights,
                   uint64_t weight_count, dlc_executable** result, const dlc_error* error);
   void (*unload)(dlc_executable* executable);
-  /* Runs to completion. `output` is called for each result in order with its type, and returns where to write its
-   * bytes (NULL: fail). */
+  /* Runs to completion. dlc calls one executable from one thread at a time. `output` is called for each result in order
+   * with its type, and returns where to write its bytes (NULL: fail). */
   int32_t (*run)(dlc_executable* executable, const dlc_tensor* inputs, uint64_t input_count, void* context,
                  void* (*output)(void* context, uint64_t index, const char* dtype, const int64_t* shape, uint64_t rank),
                  const dlc_error* error);

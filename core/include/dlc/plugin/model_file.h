@@ -28,6 +28,8 @@ class ResultStore {
   virtual Result<Tensor> keep(const Tensor& t, bool is_lasting) = 0;
   // Whether it took this file of the plugin's ("library", ...), so that it need not be kept.
   virtual Result<bool> take(const std::string&, std::span<const std::byte>) { return false; }
+  // A piece of it, which continues it or replaces bytes that it has.
+  virtual Result<bool> take_at(const std::string&, uint64_t, std::span<const std::byte>) { return false; }
 };
 
 // In memory, in huge pages.

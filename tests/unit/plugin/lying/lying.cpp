@@ -30,6 +30,17 @@ int32_t match(const dlc_emit_request* request, const dlc_sink* result, const dlc
 int32_t emit(const dlc_emit_request* request, const dlc_sink* result, const dlc_error*) {
   if (says(request, "huge_emit")) result->put(result->context, "report.json", "x", kHuge);  // and goes on
   if (says(request, "null_emit")) return result->put(result->context, "report.json", nullptr, 8);
+  if (says(request, "piece")) {  // of "weights": 4 bytes, then some that do not continue them
+    if (result->put_at(result->context, "weights", 0, "abcd", 4) != 0) return 1;
+    if (says(request, "far_piece")) return result->put_at(result->context, "weights", kHuge, "x", 1);
+    if (says(request, "gap_piece")) return result->put_at(result->context, "weights", 5, "x", 1);
+    if (says(request, "wide_piece")) return result->put_at(result->context, "weights", 2, "xyz", 3);
+    if (says(request, "huge_piece")) return result->put_at(result->context, "weights", 4, "x", kHuge);
+    if (says(request, "round_piece")) return result->put_at(result->context, "weights", 4, "x", ~uint64_t{3});
+    if (says(request, "null_piece")) return result->put_at(result->context, "weights", 4, nullptr, 1);
+    if (result->put_at(result->context, "weights", 4, "efgh", 4) != 0) return 1;
+    if (result->put_at(result->context, "weights", 2, "CDEF", 4) != 0) return 1;
+  }
   if (says(request, "odd_json")) {
     put(result, "report.json", R"({"kernels": [3, {"name": 4}, {"name": {}, "notes": 5}], "layers": [{"plan": 7}]})");
     put(result, "timing.json", R"([{"name": 3, "ms": "long"}, 4, {"name": [], "ms": {}}])");
@@ -72,8 +83,9 @@ int32_t run(dlc_executable* executable, const dlc_tensor*, uint64_t, void* conte
 int32_t counters(dlc_executable* executable, const dlc_sink* result, const dlc_error*) {
   if (executable->how == "huge_counters") return result->put(result->context, "counters.json", "x", kHuge);
   if (executable->how == "odd_counters")
-    return put(result, "counters.json",
-               R"({"cycles": "many", "macs": {}, "sim_seconds": [], "bit_exact": 3, "threads": "all", "model": 5,
+    return put(
+        result, "counters.json",
+        R"({"cycles": "many", "macs": {}, "sim_seconds": [], "bit_exact": 3, "threads": "all", "model": 5, "runs": 9, "odd": 1,
                    "mac_utilization": "high", "layers": [3, {"name": 4, "ms": "x", "measured_cycles": []}]})");
   if (executable->how == "deep_counters") return put(result, "counters.json", R"({"a":)" + std::string(200000, '['));
   return put(result, "counters.json", R"({"cycles": 7})");
