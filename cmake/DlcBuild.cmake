@@ -63,11 +63,16 @@ function(dlc_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 600)
 endfunction()
 
-# dlc_test_tag(NAME TAG): the program's cases with the hidden tag [.TAG] are a ctest test of their own, shown as skipped
-# when they leave with DLC_SKIP.
+# dlc_test_tag(NAME TAG [VARIANT name ENVIRONMENT VARIABLE=value]): the program's cases with the hidden tag [.TAG] are a
+# ctest test of their own, shown as skipped when they leave with DLC_SKIP; with variants one for each.
 function(dlc_test_tag name tag)
+  cmake_parse_arguments(ARG "" "VARIANT;ENVIRONMENT" "" ${ARGN})
   get_test_property(${name} LABELS labels)
-  add_test(NAME ${name}_${tag} COMMAND ${name} "[${tag}]")
-  set_tests_properties(${name}_${tag} PROPERTIES LABELS "${labels}" TIMEOUT 600
+  set(test ${name}_${tag})
+  if(ARG_VARIANT)
+    string(APPEND test _${ARG_VARIANT})
+  endif()
+  add_test(NAME ${test} COMMAND ${name} "[${tag}]")
+  set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT 600 ENVIRONMENT "${ARG_ENVIRONMENT}"
     SKIP_REGULAR_EXPRESSION "SKIPPED: " FAIL_REGULAR_EXPRESSION "No test cases matched;No tests ran")
 endfunction()

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <climits>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -66,6 +67,7 @@ class CpuExecutable : public Executable {
   }
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override {
+    const std::lock_guard one_at_a_time(running_);
     DLC_TRY(Bindings symbols, bind_symbols(program_, inputs));
     if (!bound_ || *bound_ != symbols) {
       bound_.reset();
@@ -100,6 +102,7 @@ class CpuExecutable : public Executable {
   }
 
   std::string counters() override {
+    const std::lock_guard one_at_a_time(running_);
     nlohmann::ordered_json layers = nlohmann::ordered_json::array();
     for (size_t c = 0; c < program_.calls.size(); ++c) {
       const Call& call = program_.calls[c];
@@ -162,6 +165,7 @@ class CpuExecutable : public Executable {
     return {};
   }
 
+  std::mutex running_;  // guards placement_, bound_, call_ms_
   Program program_;
   int threads_;
   tbb::task_arena pool_;

@@ -1,6 +1,10 @@
 // Plugins whose reports and counters are not what they should be.
+#include <nlohmann/json.hpp>
+
+#include "dlc/io/numpy.h"
 #include "tests/error/run.h"
 
+using namespace dlc;
 using namespace dlc::test;
 
 namespace {
@@ -32,6 +36,17 @@ TEST_CASE("a plugin's counters may hold anything", "[error]") {
     for (const std::string command : {"bench m.dlca --runs 2 --warmup 0", "bench m.dlca --runs 2 --warmup 0 --json"})
       must_succeed(f, command + " --device lying:" + how + kPath);
   must_succeed(f, std::string("bench m.dlca --runs 1 --device lying:") + kPath);
+  // What it calls like a key of dlc's own stays with its partition.
+  REQUIRE_OK(const Tensor x, Tensor::make(kF32, {4}));
+  REQUIRE(write_tensors(f / "x.npz", {{"x", x}}).has_value());
+  must_succeed(f, std::string("run m.dlca --input x.npz --device lying:odd_counters") + kPath);
+  const Outcome o = must_succeed(f, std::string("run m.dlca --input x.npz --json --device lying:odd_counters") + kPath);
+  const auto result = nlohmann::json::parse(o.out, nullptr, false);
+  REQUIRE(result.is_object());
+  CHECK(result["model"] == "m.dlca");
+  CHECK(result["runs"] == 1);
+  CHECK(result["partitions"][0]["counters"]["model"] == 5);
+  CHECK_FALSE(result.contains("odd"));
   must_fail(f, std::string("bench m.dlca --runs 1 --device lying:wrong_type") + kPath,
             {"partition on lying:wrong_type gave 'y' as s64[4], f32[4] is expected"});
 }

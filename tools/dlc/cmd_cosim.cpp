@@ -72,7 +72,8 @@ Result<int> replay(const Options& o, Context& cx) {
   const Stopwatch watch;
   DLC_CHECK(loaded->run(inputs));
   Json result{{"model", o.file}, {"device", uri}, {"run_ms", watch.ms()}};
-  result.update(object_of(loaded->counters()));
+  const Counted counted{uri, loaded->counters()};
+  add_counters(std::span(&counted, 1), result);
   return finish(o.file, result, cx);
 }
 

@@ -12,7 +12,7 @@ namespace {
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 
-// Runs the plan of k on every target and compares with k itself. Returns the notes of the last target.
+// Runs the plan of k on every level and compares with k itself. Returns the notes of the plan for this machine.
 std::vector<std::string> check_plan(const Kernel& k, const cpu::ContractionTile& tile = {}, const Bindings& dims = {}) {
   // Exact sums, and how far plain f32 arithmetic is from them.
   const auto interpreted = [&](bool as_double) {
@@ -23,12 +23,10 @@ std::vector<std::string> check_plan(const Kernel& k, const cpu::ContractionTile&
     return m;
   };
   const Memory want = interpreted(true), plain = interpreted(false);
-  std::vector<std::string> notes;
   const bool is_float = k.tensors[0].dtype.is_float();
-  for (const auto& [name, target] : targets()) {
+  for (const auto& [name, target, opt_level] : levels()) {
     INFO("target " << name);
     REQUIRE_OK(const cpu::Plan plan, cpu::plan_contractions(k, target, tile));
-    notes = plan.notes;
     const cpu::Unit unit = plan.unit();
     REQUIRE_OK(const auto code, cpu::compile(std::span(&unit, 1), target, {.opt_level = 1, .keep_assembly = true}));
     // Products that are not fused with their sum need registers that vary; there the rule is only a good guess.
@@ -52,7 +50,8 @@ std::vector<std::string> check_plan(const Kernel& k, const cpu::ContractionTile&
     got.tensors.resize(k.tensors.size());
     check_as_good_as(k, want, plain, got);
   }
-  return notes;
+  REQUIRE_OK(const cpu::Plan here, cpu::plan_contractions(k, cpu::Target::host(), tile));
+  return here.notes;
 }
 
 std::string gemm(int m, int n, int k, const char* a = "A[i, k]", const char* w = "W[k, j]",
@@ -68,7 +67,7 @@ std::string gemm(int m, int n, int k, const char* a = "A[i, k]", const char* w =
 
 }  // namespace
 
-TEST_CASE("matrix products of awkward sizes, every order of the operands") {
+TEST_CASE("matrix products of awkward sizes, every order of the operands", "[.levels]") {
   for (auto [m, n, k] :
        {std::tuple{1, 1, 1}, {1, 100, 7}, {13, 32, 16}, {14, 64, 12}, {29, 33, 5}, {65, 100, 31}, {7, 250, 40}}) {
     INFO(m << " x " << n << " x " << k);
@@ -81,7 +80,7 @@ TEST_CASE("matrix products of awkward sizes, every order of the operands") {
   CHECK_THAT(notes[0], StartsWith("contraction"));
 }
 
-TEST_CASE("every tile shape gives the same product") {
+TEST_CASE("every tile shape gives the same product", "[.levels]") {
   for (int vectors : {1, 2, 3, 4})
     for (int cols : {1, 3, 6, 9}) {
       if (vectors * cols + vectors + 1 > 15) continue;
@@ -90,7 +89,7 @@ TEST_CASE("every tile shape gives the same product") {
   check_plan(kernel(gemm(100, 200, 64)), {.block_bytes = 64 * 64 * 4});
 }
 
-TEST_CASE("rows of unknown number") {
+TEST_CASE("rows of unknown number", "[.levels]") {
   const Kernel k = kernel(R"(kernel @gemm {
   in A: f32[M,24]
   const W: f32[24,80]
@@ -101,7 +100,7 @@ TEST_CASE("rows of unknown number") {
   for (int m : {1, 5, 14, 40}) check_plan(k, {}, {{"M", m}});
 }
 
-TEST_CASE("batched products, both operands computed") {
+TEST_CASE("batched products, both operands computed", "[.levels]") {
   const auto notes = check_plan(kernel(R"(kernel @scores {
   in Q: f32[3,20,16]
   in K: f32[3,24,16]
@@ -112,7 +111,7 @@ TEST_CASE("batched products, both operands computed") {
   CHECK_THAT(notes.back(), StartsWith("contraction"));
 }
 
-TEST_CASE("an epilogue that uses the sum twice, beside a loop of one point") {
+TEST_CASE("an epilogue that uses the sum twice, beside a loop of one point", "[.levels]") {
   const auto notes = check_plan(kernel(R"(kernel @gelu {
   in X: f32[1,20,24]
   const W: f32[24,40]
@@ -130,7 +129,7 @@ TEST_CASE("an epilogue that uses the sum twice, beside a loop of one point") {
   }
 }
 
-TEST_CASE("convolutions over blocks of channels") {
+TEST_CASE("convolutions over blocks of channels", "[.levels]") {
   for (auto [k, stride, h] : {std::tuple{1, 1, 7}, {3, 1, 9}, {3, 2, 13}, {5, 1, 9}}) {
     const int out = (h - k) / stride + 1;
     const auto s = [](int x) { return std::to_string(x); };
@@ -145,7 +144,7 @@ TEST_CASE("convolutions over blocks of channels") {
   }
 }
 
-TEST_CASE("a padded convolution reads a copy with a halo") {
+TEST_CASE("a padded convolution reads a copy with a halo", "[.levels]") {
   const auto notes = check_plan(kernel(R"(kernel @stem {
   in X: f32[1,3,15,15]
   const W: f32[32,3,7,7]
@@ -159,7 +158,7 @@ TEST_CASE("a padded convolution reads a copy with a halo") {
   CHECK_THAT(notes.back(), StartsWith("contraction"));
 }
 
-TEST_CASE("a padded convolution over a batch of unknown size") {
+TEST_CASE("a padded convolution over a batch of unknown size", "[.levels]") {
   const Kernel k = kernel(R"(kernel @conv {
   in X: f32[N,8,9,9]
   const W: f32[16,8,3,3]
@@ -171,7 +170,7 @@ TEST_CASE("a padded convolution over a batch of unknown size") {
   CHECK_THAT(check_plan(k, {}, {{"N", 3}}).back(), StartsWith("contraction"));
 }
 
-TEST_CASE("grouped convolution: the group is a batch loop") {
+TEST_CASE("grouped convolution: the group is a batch loop", "[.levels]") {
   const auto notes = check_plan(kernel(R"(kernel @grouped {
   in X: f32[3,8,9,9]
   const W: f32[3,20,8,3,3]
@@ -182,7 +181,7 @@ TEST_CASE("grouped convolution: the group is a batch loop") {
   CHECK_THAT(notes.back(), StartsWith("contraction"));
 }
 
-TEST_CASE("integer products accumulate in 32 bits") {
+TEST_CASE("integer products accumulate in 32 bits", "[.levels]") {
   check_plan(kernel(R"(kernel @quantised {
   in A: s8[10,40]
   const W: s8[40,70]

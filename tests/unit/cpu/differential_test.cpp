@@ -6,7 +6,7 @@
 using namespace dlc;
 using namespace dlc::test;
 
-TEST_CASE("element-wise kernels of every length around a vector") {
+TEST_CASE("element-wise kernels of every length around a vector", "[.levels]") {
   for (int n : {0, 1, 3, 4, 15, 16, 17, 31, 33, 64, 100}) {
     INFO("length " << n);
     check_against_interpreter(
@@ -18,7 +18,7 @@ TEST_CASE("element-wise kernels of every length around a vector") {
   }
 }
 
-TEST_CASE("loops that are walked as one are one") {
+TEST_CASE("loops that are walked as one are one", "[.levels]") {
   const Kernel k = kernel(R"(kernel @relu {
   in X: f32[1,8,7,5]
   out Y: f32[1,8,7,5]
@@ -29,7 +29,7 @@ TEST_CASE("loops that are walked as one are one") {
   check_against_interpreter(k);
 }
 
-TEST_CASE("broadcasts, permutations, slices, concatenation") {
+TEST_CASE("broadcasts, permutations, slices, concatenation", "[.levels]") {
   check_against_interpreter(R"(kernel @bias {
   in X: f32[3,20,5]
   in B: f32[20]
@@ -70,7 +70,7 @@ TEST_CASE("broadcasts, permutations, slices, concatenation") {
 )");
 }
 
-TEST_CASE("matrix products in every operand order and awkward sizes") {
+TEST_CASE("matrix products in every operand order and awkward sizes", "[.levels]") {
   for (const char* b : {"B[k, j]", "B[j, k]"}) {
     for (const char* a : {"A[i, k]", "A[k, i]"}) {
       const std::string k = std::string("kernel @mm {\n in A: f32[") + (a[2] == 'i' ? "M,K" : "K,M") +
@@ -82,7 +82,7 @@ TEST_CASE("matrix products in every operand order and awkward sizes") {
   }
 }
 
-TEST_CASE("convolutions: padded, strided, dilated, grouped, depthwise") {
+TEST_CASE("convolutions: padded, strided, dilated, grouped, depthwise", "[.levels]") {
   check_against_interpreter(R"(kernel @conv {
   in X: f32[2,3,10,11]
   in W: f32[5,3,3,3]
@@ -125,7 +125,7 @@ TEST_CASE("convolutions: padded, strided, dilated, grouped, depthwise") {
 )");
 }
 
-TEST_CASE("pools and reductions over each axis") {
+TEST_CASE("pools and reductions over each axis", "[.levels]") {
   check_against_interpreter(R"(kernel @maxpool {
   in X: f32[1,3,11,13]
   out Y: f32[1,3,6,7]
@@ -163,7 +163,7 @@ TEST_CASE("pools and reductions over each axis") {
 )");
 }
 
-TEST_CASE("softmax, layer norm, gelu") {
+TEST_CASE("softmax, layer norm, gelu", "[.levels]") {
   check_against_interpreter(R"(kernel @softmax {
   in    X: f32[N,S]
   temp  E: f32[N,S]
@@ -196,7 +196,7 @@ TEST_CASE("softmax, layer norm, gelu") {
                             {.low = -6, .high = 6});
 }
 
-TEST_CASE("element types: loads, stores, casts") {
+TEST_CASE("element types: loads, stores, casts", "[.levels]") {
   for (const char* from :
        {"s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f16", "bf16", "f32", "f64", "bool", "s9", "u31"}) {
     for (const char* to :
@@ -217,7 +217,7 @@ TEST_CASE("element types: loads, stores, casts") {
   }
 }
 
-TEST_CASE("integer operators") {
+TEST_CASE("integer operators", "[.levels]") {
   for (const char* type : {"s8", "s32", "s64", "u64"}) {
     const std::string t = type;
     check_against_interpreter(
@@ -232,7 +232,7 @@ TEST_CASE("integer operators") {
   }
 }
 
-TEST_CASE("float functions and rounding") {
+TEST_CASE("float functions and rounding", "[.levels]") {
   for (const char* type : {"f32", "f64"}) {
     const std::string t = type;
     for (const char* f :
@@ -252,7 +252,7 @@ TEST_CASE("float functions and rounding") {
   }
 }
 
-TEST_CASE("gather, scatter, sequences, views") {
+TEST_CASE("gather, scatter, sequences, views", "[.levels]") {
   check_against_interpreter(R"(kernel @gather {
   in X: f32[10,24]
   in I: s64[30]
@@ -298,7 +298,7 @@ TEST_CASE("gather, scatter, sequences, views") {
 )");
 }
 
-TEST_CASE("an undefined value at a store is an error with the statement's number") {
+TEST_CASE("an undefined value at a store is an error with the statement's number", "[.levels]") {
   const Kernel k = kernel(R"(kernel @bad {
   in X: f32[10]
   in I: s64[20]
@@ -308,7 +308,7 @@ TEST_CASE("an undefined value at a store is an error with the statement's number
   for i < 20: Z[i] = X[I[i]]
 }
 )");
-  for (const auto& [name, target] : targets()) {
+  for (const auto& [name, target, opt_level] : levels()) {
     const cpu::Unit unit{&k, {}};
     REQUIRE_OK(const auto code, cpu::compile(std::span(&unit, 1), target));
     Memory m = memory(k, {});
@@ -324,7 +324,7 @@ TEST_CASE("an undefined value at a store is an error with the statement's number
   }
 }
 
-TEST_CASE("max and min keep NaN, argmax takes it") {
+TEST_CASE("max and min keep NaN, argmax takes it", "[.levels]") {
   const Kernel k = kernel(R"(kernel @nan {
   in X: f32[40]
   out R: f32[40]
@@ -335,7 +335,7 @@ TEST_CASE("max and min keep NaN, argmax takes it") {
   for o < 1: A[o] = argmax[i < 40] X[i]
 }
 )");
-  for (const auto& [name, target] : targets()) {
+  for (const auto& [name, target, opt_level] : levels()) {
     const cpu::Unit unit{&k, {}};
     REQUIRE_OK(const auto code, cpu::compile(std::span(&unit, 1), target));
     Memory m = memory(k, {});
