@@ -4,6 +4,7 @@
 //
 //   M*n - 1 - x*n - j   --x by M - 1-->   n - 1 - j   --j by n - 1-->   0
 #include <algorithm>
+#include <numeric>
 
 #include "core/expr/node.h"
 #include "dlc/base/checked.h"
@@ -11,7 +12,44 @@
 namespace dlc::detail {
 namespace {
 
-constexpr int kBudget = 48;  // replacements tried before the proof is given up
+// Work before the proof is given up: replacements tried, each as many times as its sum has pairs of terms, since that
+// is what it costs. Sums of up to 16 terms have 48 tries.
+constexpr int64_t kBudget = 48 * 16 * 16;
+constexpr int64_t kLeastWork = 16 * 16;
+
+// Quotients of a sum by constants, each by its own linear bound: a - d < d * (a // d) <= a. It decides sums of many
+// sizes rounded up, as the offsets of a memory plan are, where replacing one after the other is hopeless.
+bool by_linear_bounds(const Expr& e, const Ranges& ranges) {
+  constexpr int64_t kMostScale = int64_t{1} << 20;
+  const auto quotient = [](const Product& p) -> const AtomNode* {
+    if (p.monomial->factors.size() != 1) return nullptr;
+    const AtomNode* a = p.monomial->factors[0].node();
+    return a->kind == AtomKind::floor_div && a->args[1].constant().value_or(0) > 0 ? a : nullptr;
+  };
+  int64_t scale = 1;
+  for (const Product& p : products(e))
+    if (const AtomNode* a = quotient(p)) {
+      const int64_t d = *a->args[1].constant();
+      if (d > kMostScale) return false;
+      scale = std::lcm(scale, d);
+      if (scale > kMostScale) return false;
+    }
+  if (scale == 1) return false;
+  Sum scaled;
+  for (const Product& p : products(e)) {
+    const AtomNode* a = quotient(p);
+    const int64_t d = a ? *a->args[1].constant() : 1;
+    int64_t c = 0;
+    if (__builtin_mul_overflow(p.coefficient, scale / d, &c)) return false;
+    if (!a)
+      scaled.add(c, p.monomial);
+    else
+      scaled.add(p.coefficient > 0 ? a->args[0] - d + 1 : a->args[0], c);
+  }
+  scaled.add(scale - 1, one());  // scale * e > -scale is enough: e is an integer
+  const Expr least = scaled.finish();
+  return least.valid() && bounds(least, ranges).lo >= 0;
+}
 
 class Prover {
  public:
@@ -20,7 +58,9 @@ class Prover {
   bool nonneg(const Expr& e) {
     if (!e.valid()) return false;
     if (bounds(e, ranges_).lo >= 0) return true;
-    if (budget_-- <= 0) return false;
+    if (budget_ <= 0) return false;
+    const auto terms = static_cast<int64_t>(products(e).size());
+    budget_ -= std::max(kLeastWork, terms * terms);
     std::vector<Linear> atoms = linear_atoms(e);
     for (const Linear& l : atoms) {
       if (by_symbolic_bound(l)) return true;
@@ -124,12 +164,14 @@ class Prover {
   }
 
   const Ranges& ranges_;
-  int budget_ = kBudget;
+  int64_t budget_ = kBudget;
 };
 
 }  // namespace
 
-bool provably_nonneg(const Expr& e, const Ranges& ranges) { return Prover(ranges).nonneg(e); }
+bool provably_nonneg(const Expr& e, const Ranges& ranges) {
+  return (e.valid() && by_linear_bounds(e, ranges)) || Prover(ranges).nonneg(e);
+}
 
 }  // namespace dlc::detail
 

@@ -15,7 +15,7 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 
 class Lexer {
  public:
-  Lexer(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  Lexer(std::string_view text, const std::string& file, int line) : text_(text), file_(file), line_(line) {}
 
   Result<std::vector<Token>> run() {
     std::vector<Token> tokens;
@@ -122,11 +122,13 @@ class Lexer {
   const std::string& file_;
   size_t at_ = 0;
   size_t line_start_ = 0;
-  int line_ = 1;
+  int line_;
 };
 
 }  // namespace
 
-Result<std::vector<Token>> lex(std::string_view text, const std::string& file) { return Lexer(text, file).run(); }
+Result<std::vector<Token>> lex(std::string_view text, const std::string& file, int line) {
+  return Lexer(text, file, line).run();
+}
 
 }  // namespace dlc

@@ -20,6 +20,7 @@ struct Token {
 };
 
 // Names may hold dots (`i.0`); `#` starts a comment that runs to the end of the line. The last token is `end`.
-Result<std::vector<Token>> lex(std::string_view text, const std::string& file);
+// `line` is the number of the text's first line in the file.
+Result<std::vector<Token>> lex(std::string_view text, const std::string& file, int line = 1);
 
 }  // namespace dlc

@@ -196,8 +196,8 @@ class KernelParser {
 
 }  // namespace
 
-Result<Kernel> parse_kernel(std::string_view text, const std::string& file) {
-  DLC_TRY(auto tokens, lex(text, file));
+Result<Kernel> parse_kernel(std::string_view text, const std::string& file, int line) {
+  DLC_TRY(auto tokens, lex(text, file, line));
   return KernelParser(TokenCursor(std::move(tokens), file)).run();
 }
 

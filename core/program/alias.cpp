@@ -33,6 +33,7 @@ class AliasSets {
     for (size_t c = p_.calls.size(); c-- > 0;) write_in_place(c);
     for (size_t c = 0; c < p_.calls.size(); ++c) read_in_place(c);
     stats_.calls = static_cast<int>(std::erase_if(p_.calls, [](const Call& c) { return c.kernel < 0; }));
+    uses_ = detail::uses_of(p_);
     for (size_t c = 0; c < p_.calls.size(); ++c) reuse_operand(c);
     return stats_;
   }
@@ -276,7 +277,7 @@ class AliasSets {
         const int operand = buffers[in];
         if (operand == result || buffer(detail::root_of(p_, operand)).kind != BufferKind::temp) continue;
         buffer(result).alias = BufferAlias{operand, Expr(0), true};
-        if (detail::check_replacement(p_, result) && wanted()) {
+        if (detail::check_replacement(p_, uses_, result) && wanted()) {
           buffer(result).offset = Expr();
           ++stats_.in_place;
           break;
@@ -289,6 +290,7 @@ class AliasSets {
   Program& p_;
   int most_, found_ = 0;
   const std::set<int>& refused_;
+  detail::Uses uses_;  // once the views are made
   AliasStats stats_;
 };
 

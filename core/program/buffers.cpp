@@ -32,6 +32,19 @@ bool writes(const Program& p, const Call& call, int b) {
   return false;
 }
 
+Uses uses_of(const Program& p) {
+  Uses uses;
+  for (size_t c = 0; c < p.calls.size(); ++c) {
+    const Kernel& k = p.kernels[static_cast<size_t>(p.calls[c].kernel)];
+    const auto buffers = buffers_of(k, p.calls[c]);
+    for (size_t t = 0; t < buffers.size(); ++t)
+      if (buffers[t] >= 0)
+        uses[family_of(p, buffers[t])].push_back(
+            {c, buffers[t], static_cast<int>(t), k.tensors[t].role == Role::output});
+  }
+  return uses;
+}
+
 Expr bytes_of(const TensorType& t) {
   Expr n(t.dtype.bytes());
   for (const Expr& d : t.shape) n = n * d;

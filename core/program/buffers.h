@@ -1,6 +1,7 @@
 // Small questions about a program's buffers that several passes ask.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "dlc/program/program.h"
@@ -22,9 +23,19 @@ Expr bytes_of(const TensorType& t);
 // Bytes from the start of b's family to b.
 Expr offset_in_family(const Program& p, int b);
 
+// One use of a family by a call.
+struct Use {
+  size_t call = 0;
+  int buffer = -1, tensor = -1;
+  bool writes = false;
+};
+// By family, in the order of the calls. What lies `over` something else is a family of its own and changes none.
+using Uses = std::map<int, std::vector<Use>>;
+Uses uses_of(const Program& p);
+
 // `result` is `over` an operand: nothing of that operand is read or written after result's first call, and that call
 // reads it element by element.
-Result<> check_replacement(const Program& p, int result);
+Result<> check_replacement(const Program& p, const Uses& uses, int result);
 
 // Every buffer after the one it lies in, otherwise as they were; buffers that nothing uses go.
 void order_buffers(Program& p);

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "core/program/buffers.h"
 #include "core/program/pieces.h"
@@ -17,30 +16,11 @@ namespace dlc {
 namespace {
 
 using detail::Box;
+using detail::Use;
 
 std::unexpected<Error> bad(const Program& p, const Call& c, std::string message) {
   const std::string node = c.locations.empty() ? std::string() : c.locations.front();
   return fail({{}, 0, 0, node}, fmt::format("program @{}: {}", p.name, message));
-}
-
-// One use of a family by a call.
-struct Use {
-  size_t call = 0;
-  int buffer = -1, tensor = -1;
-  bool writes = false;
-};
-
-std::map<int, std::vector<Use>> uses_of(const Program& p) {
-  std::map<int, std::vector<Use>> uses;
-  for (size_t c = 0; c < p.calls.size(); ++c) {
-    const Kernel& k = p.kernels[static_cast<size_t>(p.calls[c].kernel)];
-    const auto buffers = detail::buffers_of(k, p.calls[c]);
-    for (size_t t = 0; t < buffers.size(); ++t)
-      if (buffers[t] >= 0)
-        uses[detail::family_of(p, buffers[t])].push_back(
-            {c, buffers[t], static_cast<int>(t), k.tensors[t].role == Role::output});
-  }
-  return uses;
 }
 
 // Bytes of a buffer inside its family.
@@ -131,7 +111,7 @@ class Family {
 
 }  // namespace
 
-Result<> detail::check_replacement(const Program& p, int result) {
+Result<> detail::check_replacement(const Program& p, const Uses& uses, int result) {
   const auto& name = p.buffers[static_cast<size_t>(result)].name;
   const int operand = p.buffers[static_cast<size_t>(result)].alias->base;
   const auto& old = p.buffers[static_cast<size_t>(operand)];
@@ -142,7 +122,6 @@ Result<> detail::check_replacement(const Program& p, int result) {
     return refuse({}, "that is no buffer of the program's own");
   if (!provably_le(bytes_of(p.buffers[static_cast<size_t>(result)].type), bytes_of(old.type), p.symbols))
     return refuse({}, "it is larger");
-  const auto uses = uses_of(p);
   const auto own = uses.find(family_of(p, result));
   if (own == uses.end()) return {};
   const size_t first = own->second.front().call;
@@ -169,9 +148,10 @@ Result<> detail::check_replacement(const Program& p, int result) {
 }
 
 Result<> check_aliases(const Program& p) {
+  const detail::Uses all = detail::uses_of(p);
   for (size_t b = 0; b < p.buffers.size(); ++b) {
     const auto& a = p.buffers[b].alias;
-    if (a && a->replaces) DLC_CHECK(detail::check_replacement(p, static_cast<int>(b)));
+    if (a && a->replaces) DLC_CHECK(detail::check_replacement(p, all, static_cast<int>(b)));
     if (!a || a->replaces) continue;
     const Expr end = a->byte_offset + detail::bytes_of(p.buffers[b].type);
     const auto& base = p.buffers[static_cast<size_t>(a->base)];
@@ -179,7 +159,7 @@ Result<> check_aliases(const Program& p) {
       return fail({},
                   fmt::format("program @{}: buffer {} does not lie inside {}", p.name, p.buffers[b].name, base.name));
   }
-  for (const auto& [root, uses] : uses_of(p)) DLC_CHECK(Family(p, root, uses).check());
+  for (const auto& [root, uses] : all) DLC_CHECK(Family(p, root, uses).check());
   return {};
 }
 

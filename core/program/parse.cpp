@@ -159,13 +159,14 @@ class Parser {
 Result<Program> parse_program(std::string_view text, const std::string& file) {
   Program p;
   const size_t end = std::min(text.find(kKernelHeader), text.size());
+  const auto lines = [](std::string_view part) { return static_cast<int>(std::ranges::count(part, '\n')); };
+  int line = 1 + lines(text.substr(0, end));
   for (size_t at = end; at < text.size();) {
     const size_t next = std::min(text.find(kKernelHeader, at + 1), text.size());
-    // Leading newlines keep the line numbers of messages those of the whole text.
-    const auto lines =
-        static_cast<size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at) + 1, '\n'));
-    DLC_TRY(Kernel k, parse_kernel(std::string(lines, '\n') + std::string(text.substr(at + 1, next - at - 1)), file));
+    const std::string_view kernel = text.substr(at, next - at);
+    DLC_TRY(Kernel k, parse_kernel(kernel, file, line));
     p.kernels.push_back(std::move(k));
+    line += lines(kernel);
     at = next;
   }
   DLC_CHECK(Parser(text.substr(0, end), file, p).parse());

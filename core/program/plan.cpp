@@ -6,7 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <array>
+#include <map>
+#include <optional>
+#include <ranges>
 
 #include "core/program/buffers.h"
 #include "dlc/base/checked.h"
@@ -44,76 +47,178 @@ bool overlap(const Life& a, const Life& b) { return a.first <= b.last && b.first
 
 bool is_planned(const ProgramBuffer& b) { return b.kind == BufferKind::temp && !b.alias; }
 
+// Comparisons of addresses. Proofs over sums of many rounded sizes are what a plan's time goes into, so what already
+// fails at one of two points of the symbols' ranges is not tried.
+class Order {
+ public:
+  // An address, and what it is at the points (nothing where it overflows).
+  struct Address {
+    Expr value;
+    std::array<std::optional<int64_t>, 2> at;
+  };
+
+  explicit Order(const Ranges& symbols) : symbols_(symbols) {
+    constexpr int64_t kFar = 1000;  // where a range has no upper end
+    for (const auto& [name, range] : symbols) {
+      const int64_t lo = range.bounds.lo == Interval::kNegInf ? 1 : range.bounds.lo;
+      points_[0].emplace(name, range.bounds.hi == Interval::kPosInf ? std::max(lo, kFar) : range.bounds.hi);
+      points_[1].emplace(name, lo);
+    }
+  }
+
+  Address address(const Expr& e) const { return {e, {evaluate(e, points_[0]), evaluate(e, points_[1])}}; }
+
+  static bool may_be_le(const Address& a, const Address& b) {
+    for (size_t k = 0; k < a.at.size(); ++k)
+      if (a.at[k] && b.at[k] && *a.at[k] > *b.at[k]) return false;
+    return true;
+  }
+  bool provably_le(const Address& a, const Address& b) const {
+    return may_be_le(a, b) && dlc::provably_le(a.value, b.value, symbols_);
+  }
+
+ private:
+  const Ranges& symbols_;
+  std::array<std::map<std::string, int64_t, std::less<>>, 2> points_;  // the upper ends, the lower ends
+};
+
+struct Place {
+  Order::Address begin, end;
+  std::vector<bool> below;  // by placed index: which buffers are known to end at or before `begin`
+};
+
+class Planner {
+ public:
+  Planner(Program& p, int64_t align) : p_(p), align_(align), life_(lives(p)), order_(p.symbols) {}
+
+  Result<> run() {
+    DLC_CHECK(measure());
+    Order::Address top = order_.address(Expr(0));
+    for (const size_t i : largest_first_) {
+      Place best = lowest_free(i, top.value);
+      p_.buffers[i].offset = best.begin.value;
+      if (!order_.provably_le(best.end, top))
+        top = order_.provably_le(top, best.end) ? best.end : order_.address(max(top.value, best.end.value));
+      if (!top.value.valid()) return fail({}, "the size of the program's buffers overflows");
+      placed_.push_back(std::move(best));
+      placed_buffer_.push_back(i);
+    }
+    p_.arena_bytes = top.value;
+    return {};
+  }
+
+ private:
+  Result<> measure() {
+    size_.resize(p_.buffers.size());
+    std::vector<int64_t> bound(p_.buffers.size(), 0);
+    for (size_t i = 0; i < p_.buffers.size(); ++i) {
+      if (!is_planned(p_.buffers[i])) continue;
+      const Expr bytes = bytes_of(p_.buffers[i].type);
+      if (!bytes.valid()) return fail({}, fmt::format("the size of {} overflows", p_.buffers[i].name));
+      size_[i] = simplify(ceil_div(bytes, align_) * align_, p_.symbols);
+      bound[i] = bounds(size_[i], p_.symbols).hi;
+      largest_first_.push_back(i);
+    }
+    std::ranges::stable_sort(largest_first_, std::greater<>(), [&](size_t i) { return bound[i]; });
+    return {};
+  }
+
+  // Candidates are 0 and the ends of the buffers alive at the same time; the lowest that is provably free wins. Above
+  // everything where symbolic sizes cannot be compared.
+  Place lowest_free(size_t i, const Expr& top) const {
+    std::vector<size_t> rivals;  // the highest first: what ends below one of them is known to end below others
+    for (size_t j = 0; j < placed_.size(); ++j)
+      if (overlap(life_[i], life_[placed_buffer_[j]])) rivals.push_back(j);
+    std::ranges::stable_sort(rivals, std::greater<>(),
+                             [&](size_t j) { return placed_[j].end.at[0].value_or(Interval::kPosInf); });
+    if (auto bottom = on_top_of({}, i, rivals)) return *bottom;
+    for (const size_t j : std::views::reverse(rivals))
+      if (auto found = on_top_of(j, i, rivals)) return *found;
+    return place(top, i, std::vector<bool>(placed_.size(), true));
+  }
+
+  // The place at the end of `base` (at 0 without one), if it is free of all rivals.
+  std::optional<Place> on_top_of(std::optional<size_t> base, size_t i, const std::vector<size_t>& rivals) const {
+    std::vector<bool> below = base ? placed_[*base].below : std::vector<bool>();
+    below.resize(placed_.size());
+    if (base) below[*base] = true;
+    Place at = place(base ? placed_[*base].end.value : Expr(0), i, std::move(below));
+    for (const size_t j : rivals)
+      if (!at.below[j] && !Order::may_be_le(at.end, placed_[j].begin) && !Order::may_be_le(placed_[j].end, at.begin))
+        return std::nullopt;
+    for (const size_t j : rivals) {
+      if (at.below[j] || order_.provably_le(at.end, placed_[j].begin)) continue;
+      if (!order_.provably_le(placed_[j].end, at.begin)) return std::nullopt;
+      at.below[j] = true;
+      for (size_t k = 0; k < placed_[j].below.size(); ++k)
+        if (placed_[j].below[k]) at.below[k] = true;
+    }
+    return at;
+  }
+
+  Place place(const Expr& begin, size_t i, std::vector<bool> below) const {
+    return {order_.address(begin), order_.address(begin + size_[i]), std::move(below)};
+  }
+
+  Program& p_;
+  const int64_t align_;
+  const std::vector<Life> life_;
+  const Order order_;
+  std::vector<Expr> size_;             // by buffer
+  std::vector<size_t> largest_first_;  // buffers
+  std::vector<Place> placed_;
+  std::vector<size_t> placed_buffer_;  // the buffer of each place
+};
+
 }  // namespace
 
-Result<> plan_memory(Program& p, int64_t align) {
-  const auto life = lives(p);
-  std::vector<size_t> order;
-  std::vector<Expr> size(p.buffers.size());
-  std::vector<int64_t> bound(p.buffers.size(), 0);
-  for (size_t i = 0; i < p.buffers.size(); ++i) {
-    if (!is_planned(p.buffers[i])) continue;
-    const Expr bytes = bytes_of(p.buffers[i].type);
-    if (!bytes.valid()) return fail({}, fmt::format("the size of {} overflows", p.buffers[i].name));
-    size[i] = simplify(ceil_div(bytes, align) * align, p.symbols);
-    bound[i] = bounds(size[i], p.symbols).hi;
-    order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bound[a] > bound[b]; });
+Result<> plan_memory(Program& p, int64_t align) { return Planner(p, align).run(); }
 
-  std::vector<size_t> placed;
-  p.arena_bytes = Expr(0);
-  for (const size_t i : order) {
-    // Candidate offsets: 0 and the ends of the buffers alive at the same time. The lowest that is provably free wins.
-    std::vector<size_t> rivals;
-    for (const size_t j : placed)
-      if (overlap(life[i], life[j])) rivals.push_back(j);
-    std::vector<Expr> candidates{Expr(0)};
-    for (const size_t j : rivals) candidates.push_back(p.buffers[j].offset + size[j]);
-    const auto upper = [&](const Expr& e) { return bounds(e, p.symbols).hi; };
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [&](const Expr& a, const Expr& b) { return upper(a) < upper(b); });
-    std::optional<Expr> chosen;
-    for (const Expr& at : candidates) {
-      const bool is_free = std::ranges::all_of(rivals, [&](size_t j) {
-        return provably_le(at + size[i], p.buffers[j].offset, p.symbols) ||
-               provably_le(p.buffers[j].offset + size[j], at, p.symbols);
-      });
-      if (is_free) {
-        chosen = at;
-        break;
-      }
-    }
-    if (!chosen) chosen = p.arena_bytes;  // symbolic sizes that cannot be compared: above everything
-    p.buffers[i].offset = *chosen;
-    placed.push_back(i);
-    const Expr end = *chosen + size[i];
-    p.arena_bytes = provably_le(end, p.arena_bytes, p.symbols)   ? p.arena_bytes
-                    : provably_le(p.arena_bytes, end, p.symbols) ? end
-                                                                 : max(p.arena_bytes, end);
-    if (!p.arena_bytes.valid()) return fail({}, "the size of the program's buffers overflows");
-  }
-  return {};
-}
-
+// In the order of addresses, the nearest first: what ends below a neighbour also ends below what lies above that one.
 Result<> check_memory_plan(const Program& p) {
   const auto life = lives(p);
+  const Order order(p.symbols);
+  struct Checked {
+    size_t buffer;
+    Order::Address begin, end;
+    std::vector<bool> below;  // by place in `all`
+  };
+  std::vector<Checked> all;
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     if (!is_planned(p.buffers[i])) continue;
-    const Expr end = p.buffers[i].offset + bytes_of(p.buffers[i].type);
-    if (!provably_le(0, p.buffers[i].offset, p.symbols))
-      return fail({}, fmt::format("buffer {} may begin before the arena, at {}", p.buffers[i].name,
-                                  to_string(p.buffers[i].offset)));
-    if (!provably_le(end, p.arena_bytes, p.symbols))
-      return fail({}, fmt::format("buffer {} ends at {}, beyond the arena of {} bytes", p.buffers[i].name,
-                                  to_string(end), to_string(p.arena_bytes)));
-    for (size_t j = 0; j < i; ++j) {
-      if (!is_planned(p.buffers[j]) || !overlap(life[i], life[j])) continue;
-      if (provably_le(end, p.buffers[j].offset, p.symbols)) continue;
-      if (provably_le(p.buffers[j].offset + bytes_of(p.buffers[j].type), p.buffers[i].offset, p.symbols)) continue;
-      return fail({}, fmt::format("buffers {} and {} are alive at the same time and may overlap", p.buffers[j].name,
-                                  p.buffers[i].name));
+    const Expr& begin = p.buffers[i].offset;
+    all.push_back({i, order.address(begin), order.address(begin + bytes_of(p.buffers[i].type)), {}});
+  }
+  std::ranges::stable_sort(all, {}, [](const Checked& c) {
+    return std::pair(c.begin.at[0].value_or(Interval::kPosInf), c.end.at[0].value_or(Interval::kPosInf));
+  });
+  const auto name = [&](const Checked& c) -> const std::string& { return p.buffers[c.buffer].name; };
+  const auto known_below = [&](Checked& c, size_t i) {
+    c.below[i] = true;
+    for (size_t k = 0; k < i; ++k) c.below[k] = c.below[k] || all[i].below[k];
+  };
+  const Order::Address zero = order.address(Expr(0));
+  for (size_t j = 0; j < all.size(); ++j) {
+    Checked& c = all[j];
+    c.below.assign(j, false);
+    if (!order.provably_le(zero, c.begin))
+      return fail({}, fmt::format("buffer {} may begin before the arena, at {}", name(c), to_string(c.begin.value)));
+    for (size_t i = j; i-- > 0;) {
+      if (c.below[i] || !overlap(life[c.buffer], life[all[i].buffer])) continue;
+      if (order.provably_le(all[i].end, c.begin))
+        known_below(c, i);
+      else if (!order.provably_le(c.end, all[i].begin))
+        return fail({},
+                    fmt::format("buffers {} and {} are alive at the same time and may overlap", name(all[i]), name(c)));
     }
+  }
+  Checked arena{0, order.address(p.arena_bytes), {}, std::vector<bool>(all.size(), false)};
+  for (size_t i = all.size(); i-- > 0;) {
+    if (arena.below[i]) continue;
+    if (!order.provably_le(all[i].end, arena.begin))
+      return fail({}, fmt::format("buffer {} ends at {}, beyond the arena of {} bytes", name(all[i]),
+                                  to_string(all[i].end.value), to_string(p.arena_bytes)));
+    known_below(arena, i);
   }
   return {};
 }

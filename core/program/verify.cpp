@@ -63,13 +63,21 @@ Result<> verify(const Program& p) {
     DLC_CHECK(verify(k));
   }
   std::set<int> written;
+  std::vector<std::vector<int>> inside(p.buffers.size());
+  for (size_t i = 0; i < p.buffers.size(); ++i)
+    if (const auto& a = p.buffers[i].alias) inside[static_cast<size_t>(a->base)].push_back(static_cast<int>(i));
   // An alias holds what its base holds, and writing an alias writes part of its base.
   const auto mark = [&](int b) {
-    written.insert(b);
+    std::vector<int> reached{b};
     for (auto a = p.buffers[static_cast<size_t>(b)].alias; a; a = p.buffers[static_cast<size_t>(a->base)].alias)
-      written.insert(a->base);
-    for (size_t i = 0; i < p.buffers.size(); ++i)
-      if (const auto& a = p.buffers[i].alias; a && written.contains(a->base)) written.insert(static_cast<int>(i));
+      reached.push_back(a->base);
+    while (!reached.empty()) {
+      const int r = reached.back();
+      reached.pop_back();
+      if (!written.insert(r).second) continue;
+      const auto& parts = inside[static_cast<size_t>(r)];
+      reached.insert(reached.end(), parts.begin(), parts.end());
+    }
   };
   for (size_t i = 0; i < p.buffers.size(); ++i)
     if (p.buffers[i].kind == BufferKind::input || p.buffers[i].kind == BufferKind::constant) mark(static_cast<int>(i));

@@ -97,6 +97,9 @@ class FileSink {
     const std::string name = detail::or_empty(given_name), what = fmt::format("'{}' of {} bytes", name, size);
     auto done = caught(plugin_, what, [&]() -> Result<> {
       if (data == nullptr && size > 0) return fail({}, fmt::format("plugin {}: {} is null", plugin_, what));
+      if (size > static_cast<uint64_t>(Tensor::max_bytes()))
+        return fail({}, fmt::format("plugin {}: {} cannot be taken: it is above the limit of {} bytes", plugin_, what,
+                                    Tensor::max_bytes()));
       const std::span bytes(static_cast<const std::byte*>(data), size);
       if (!offset) {
         to_.put(name, bytes);
