@@ -1,6 +1,8 @@
 // The graph on the interpreter. Shapes are made concrete first: symbols are bound from the inputs, every record is
 // instantiated for the types its tensors really have, and the prepared kernel is kept for the next node or run that
 // asks for the same.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -69,6 +71,17 @@ std::unexpected<Error> at(Error error, const Node& n) {
   for (auto& d : error.diagnostics)
     if (d.loc.node.empty()) d.loc.node = location(n).node;
   return std::unexpected(std::move(error));
+}
+
+// A value of another shape than was inferred: the shapes were inferred for sizes that are not these, as when a dim that
+// has a name of its own is 1 and is broadcast.
+Error for_these_sizes(Error error, const Bindings& bindings) {
+  std::string dims;
+  for (const auto& [name, value] : bindings) dims += fmt::format(" --dim {}={}", name, value);
+  if (!dims.empty())
+    for (auto& d : error.diagnostics)
+      if (d.hint.empty()) d.hint = "give the sizes when the model is read:" + dims;
+  return error;
 }
 
 }  // namespace
@@ -175,7 +188,7 @@ struct GraphRunner::Impl {
       for (size_t r = 0; r < results->size(); ++r) {
         const Value& v = g.value(n.outputs[r]);
         auto bound = bind_shape("%" + v.name, v.type, (*results)[r].shape(), g.symbols, bindings);
-        if (!bound) return at(std::move(bound).error(), n);
+        if (!bound) return at(for_these_sizes(std::move(bound).error(), bindings), n);
       }
       if (observe) observe(order[i], *results);
       for (size_t r = 0; r < results->size(); ++r) values[static_cast<size_t>(n.outputs[r])] = std::move((*results)[r]);

@@ -1,6 +1,7 @@
 // Kernel text: the header line, declarations, statements. Expressions are in parse_value.cpp.
 #include <charconv>
 
+#include "core/kernel/parse_at.h"
 #include "default_operands.h"
 #include "dlc/kernel/kernel.h"
 #include "dlc/kernel/names.h"
@@ -196,9 +197,11 @@ class KernelParser {
 
 }  // namespace
 
-Result<Kernel> parse_kernel(std::string_view text, const std::string& file, int line) {
+Result<Kernel> parse_kernel_at(std::string_view text, const std::string& file, int line) {
   DLC_TRY(auto tokens, lex(text, file, line));
   return KernelParser(TokenCursor(std::move(tokens), file)).run();
 }
+
+Result<Kernel> parse_kernel(std::string_view text, const std::string& file) { return parse_kernel_at(text, file, 1); }
 
 }  // namespace dlc

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/graph/scanner.h"
+#include "core/kernel/parse_at.h"
 #include "dlc/program/program.h"
 
 namespace dlc {
@@ -164,7 +165,7 @@ Result<Program> parse_program(std::string_view text, const std::string& file) {
   for (size_t at = end; at < text.size();) {
     const size_t next = std::min(text.find(kKernelHeader, at + 1), text.size());
     const std::string_view kernel = text.substr(at, next - at);
-    DLC_TRY(Kernel k, parse_kernel(kernel, file, line));
+    DLC_TRY(Kernel k, parse_kernel_at(kernel, file, line));
     p.kernels.push_back(std::move(k));
     line += lines(kernel);
     at = next;

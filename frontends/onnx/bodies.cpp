@@ -140,8 +140,9 @@ static onnx::NodeProto bound(const onnx::NodeProto& node, const onnx::NodeProto&
   return out;
 }
 
-Result<std::vector<ValueId>> Importer::call(const onnx::FunctionProto& f, const onnx::NodeProto& node,
+Result<std::vector<ValueId>> Importer::call(const Function& function, const onnx::NodeProto& node,
                                             std::vector<ValueId> inputs, const Loc& where) {
+  const onnx::FunctionProto& f = *function.proto;
   const Level level(scopes_, depth_);
   if (depth_ > kMaxDepth) return fail(where, "functions call each other too deeply");
   if (inputs.size() > static_cast<size_t>(f.input_size()))
@@ -153,7 +154,11 @@ Result<std::vector<ValueId>> Importer::call(const onnx::FunctionProto& f, const 
     DLC_CHECK(
         define(f.input(i), static_cast<size_t>(i) < inputs.size() ? inputs[static_cast<size_t>(i)] : kNoValue, where));
   DLC_CHECK(import_opsets(f.opset_import()));
-  for (int i = 0; i < f.node_size(); ++i) DLC_CHECK(import_node(bound(f.node(i), node), i));
+  onnx::NodeProto call = node;  // with the attributes that are not given
+  for (const auto& a : function.defaults)
+    if (std::ranges::find(node.attribute(), a.name(), &onnx::AttributeProto::name) == node.attribute().end())
+      *call.add_attribute() = a;
+  for (int i = 0; i < f.node_size(); ++i) DLC_CHECK(import_node(bound(f.node(i), call), i));
   std::vector<ValueId> results;
   for (const auto& name : f.output()) {
     DLC_TRY(const ValueId r, lookup(name, where));

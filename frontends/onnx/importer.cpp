@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <onnx_newer.pb.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -84,8 +85,13 @@ Result<> Importer::import_opsets(const google::protobuf::RepeatedPtrField<onnx::
 Result<> Importer::import_functions(const onnx::ModelProto& model) {
   for (const auto& f : model.functions()) {
     const std::string domain = is_default_domain(f.domain()) ? std::string() : f.domain();
-    if (!functions_.emplace(std::pair(domain, f.name()), &f).second)
-      return fail({file_, 0, 0, f.name()}, fmt::format("function '{}' is defined twice", f.name()));
+    onnx_newer::Function newer;
+    if (!newer.ParsePartialFromString(f.SerializePartialAsString()))
+      return fail({file_, 0, 0, f.name()}, fmt::format("function '{}' cannot be read", f.name()));
+    Function function{&f, {newer.attribute_proto().begin(), newer.attribute_proto().end()}};
+    if (!functions_.emplace(std::tuple(domain, f.name(), newer.overload()), std::move(function)).second)
+      return fail({file_, 0, 0, f.name()}, fmt::format("function '{}' is defined twice", f.name()),
+                  "functions of one name need different overloads");
   }
   return {};
 }
@@ -100,9 +106,15 @@ const OpEntry* Importer::find_op(const onnx::NodeProto& node) const {
   return nullptr;
 }
 
-const onnx::FunctionProto* Importer::find_function(const onnx::NodeProto& node) const {
-  const auto it = functions_.find({is_default_domain(node.domain()) ? std::string() : node.domain(), node.op_type()});
-  return it == functions_.end() ? nullptr : it->second;
+const Importer::Function* Importer::find_function(const onnx::NodeProto& node) const {
+  const std::string domain = is_default_domain(node.domain()) ? std::string() : node.domain();
+  const auto first = functions_.lower_bound({domain, node.op_type(), ""});
+  if (first == functions_.end() || std::get<0>(first->first) != domain || std::get<1>(first->first) != node.op_type())
+    return nullptr;
+  onnx_newer::Node newer;
+  if (!newer.ParsePartialFromString(node.SerializePartialAsString())) return nullptr;
+  const auto it = functions_.find({domain, node.op_type(), newer.overload()});
+  return it == functions_.end() ? nullptr : &it->second;
 }
 
 // All unsupported nodes in one answer: a user should not find them one run at a time.
@@ -327,7 +339,7 @@ Result<> Importer::import_node(const onnx::NodeProto& node, int index) {
     inputs.push_back(v);
   }
   const OpEntry* entry = find_op(node);
-  const onnx::FunctionProto* function = entry == nullptr ? find_function(node) : nullptr;
+  const Function* function = entry == nullptr ? find_function(node) : nullptr;
   Result<std::vector<ValueId>> results;
   if (function != nullptr) {
     results = call(*function, node, std::move(inputs), where);

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -190,6 +191,11 @@ class Importer {
     std::map<std::string, Expr> dims;  // what the model's names of dims stand for
   };
 
+  struct Function {
+    const onnx::FunctionProto* proto;
+    std::vector<onnx::AttributeProto> defaults;  // of attributes that a call need not give
+  };
+
   Result<> import_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& sets);
   Result<> import_functions(const onnx::ModelProto& model);
   Result<> import_initializers(const onnx::GraphProto& g);
@@ -203,8 +209,8 @@ class Importer {
   Result<> import_node(const onnx::NodeProto& node, int index);
   Result<std::vector<ValueId>> import_op(const OpEntry& entry, const onnx::NodeProto& node, std::vector<ValueId> inputs,
                                          const Loc& where);
-  Result<std::vector<ValueId>> call(const onnx::FunctionProto& f, const onnx::NodeProto& node,
-                                    std::vector<ValueId> inputs, const Loc& where);
+  Result<std::vector<ValueId>> call(const Function& function, const onnx::NodeProto& node, std::vector<ValueId> inputs,
+                                    const Loc& where);
   Result<> import_outputs(const onnx::GraphProto& g);
   std::string symbol_of(const std::string& model_name);
   Result<TensorType> input_type(const std::string& name, const onnx::TypeProto& t, const Tensor* given);
@@ -215,7 +221,7 @@ class Importer {
   Result<> check_declared(const std::string& name, ValueId v, const Loc& where);
   Result<ValueId> lookup(const std::string& name, const Loc& where) const;
   const OpEntry* find_op(const onnx::NodeProto& node) const;
-  const onnx::FunctionProto* find_function(const onnx::NodeProto& node) const;
+  const Function* find_function(const onnx::NodeProto& node) const;
   int opset_of(const std::string& domain) const;
 
   Graph& graph_;
@@ -224,7 +230,7 @@ class Importer {
   const OnnxOptions& options_;
   MappedFile model_;
   std::map<std::string, int> opsets_;
-  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name
+  std::map<std::tuple<std::string, std::string, std::string>, Function> functions_;  // by domain, name and overload
   std::vector<Scope> scopes_;
   int depth_ = 0;                                   // of bodies in bodies
   int64_t steps_ = 0;                               // nodes of the model imported so far, each as often as it is used

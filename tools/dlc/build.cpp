@@ -208,6 +208,8 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
   DLC_TRY(std::vector<Piece> pieces, split(source, o, b, cx));
   b.passes.push_back({"lower", step.ms(), {{"partitions", static_cast<int64_t>(pieces.size())}}});
   const Json options{{"format", o.format}, {"name", o.name.empty() ? source.name : o.name}, {"listing", o.listing}};
+  // Names may be any bytes of a path.
+  const std::string options_text = options.dump(-1, ' ', false, Json::error_handler_t::replace);
   Progress progress(cx, "partitions", pieces.size());
   for (Piece& piece : pieces) {
     step = Stopwatch();
@@ -223,7 +225,7 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
     EmitResult files;
     b.programs.push_back(piece.program);
     DLC_TRY(CompiledPartition part, compile_partition(piece.device, piece.backend, std::move(piece.program), b.hardware,
-                                                      options.dump(), &files, results));
+                                                      options_text, &files, results));
     double own_ms = 0;  // of the plugin's own steps; the rest is crossing the boundary
     for (PassTiming& t : plugin_steps(part.device, files)) {
       own_ms += t.ms;

@@ -284,7 +284,7 @@ Result<> ModelFile::finish(const CompiledModel& m) {
     DLC_CHECK(file_.add(section(i, "report.json"), p.report));
   }
   DLC_CHECK(file_.add("explain.json", m.explanation));
-  return file_.finish(meta.dump());
+  return file_.finish(meta.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 Result<> CompiledModel::write(const std::string& path) const {

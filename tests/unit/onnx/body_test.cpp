@@ -1,4 +1,6 @@
 // Bodies inside a model: control flow, functions, sequences; and inputs whose values the graph's structure needs.
+#include <onnx_newer.pb.h>
+
 #include "models.h"
 
 using namespace dlc;
@@ -130,6 +132,58 @@ TEST_CASE("a function is imported where it is called, with the call's attributes
   inner->set_op_type("Leak");  // calls itself
   inner->set_domain("mine");
   REQUIRE_ERROR(import(m), "functions call each other too deeply");
+}
+
+namespace {
+
+// mine.NAME(a) = LeakyRelu(a, alpha = slope), slope having a default.
+void add_leak(onnx::ModelProto& m, float slope, const std::string& overload) {
+  auto* f = m.add_functions();
+  f->set_name("Leak");
+  f->set_domain("mine");
+  f->add_input("a");
+  f->add_output("b");
+  f->add_opset_import()->set_version(17);
+  auto* inner = f->add_node();
+  inner->set_op_type("LeakyRelu");
+  inner->add_input("a");
+  inner->add_output("b");
+  attribute(inner, "alpha", onnx::AttributeProto::FLOAT)->set_ref_attr_name("slope");
+  dlc::onnx_newer::Function newer;
+  newer.set_overload(overload);
+  auto* d = newer.add_attribute_proto();
+  d->set_name("slope");
+  d->set_type(onnx::AttributeProto::FLOAT);
+  d->set_f(slope);
+  REQUIRE(f->MergeFromString(newer.SerializeAsString()));
+}
+
+}  // namespace
+
+TEST_CASE("a function's attributes have defaults, functions of one name overloads") {
+  auto m = model(17);
+  declare(m.mutable_graph()->add_input(), "x", {2});
+  auto* domain = m.add_opset_import();
+  domain->set_domain("mine");
+  domain->set_version(1);
+  add_leak(m, 0.5F, "");
+  add_leak(m, 0.25F, "quarter");
+  auto* call = node(m, "Leak", {"x"}, {"y"});
+  call->set_domain("mine");
+  m.mutable_graph()->add_output()->set_name("y");
+  CHECK(elements(run(m, {-2, 2})) == Values{-1, 2});
+  set_float(call, "slope", 0.125F);
+  CHECK(elements(run(m, {-2, 2})) == Values{-0.25, 2});
+  call->clear_attribute();
+  dlc::onnx_newer::Node newer;
+  newer.set_overload("quarter");
+  REQUIRE(call->MergeFromString(newer.SerializeAsString()));
+  CHECK(elements(run(m, {-2, 2})) == Values{-0.5, 2});
+  newer.set_overload("none");
+  REQUIRE(call->MergeFromString(newer.SerializeAsString()));
+  REQUIRE_ERROR(import(m), "mine.Leak");
+  add_leak(m, 1, "quarter");
+  REQUIRE_ERROR(import(m), "function 'Leak' is defined twice");
 }
 
 TEST_CASE("sequences are tensors side by side") {

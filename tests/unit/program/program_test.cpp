@@ -1,6 +1,7 @@
 // Programs: text, verifier, memory plan, lowering, layouts. What a program computes is compared with its graph.
 #include "dlc/program/program.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "dlc/program/layout.h"
@@ -127,6 +128,38 @@ TEST_CASE("one plan holds for every value of a symbolic dim") {
   REQUIRE_ERROR(run_program(p, std::vector<Tensor>{noise({65, 8}, 3)}), "outside its range");
   REQUIRE_ERROR(run_program(p, std::vector<Tensor>{noise({2, 9}, 3)}), "expected");
   REQUIRE_ERROR(run_program(p, std::vector<Tensor>{}), "missing");
+}
+
+TEST_CASE("many buffers of symbolic sizes that are alive together lie one above the other") {
+  constexpr int64_t kBranches = 60;
+  Graph g;
+  g.symbols["N"] = Range(1, 1 << 20);
+  const ValueId x = g.add_input("x", {kF32, {Expr::symbol("N"), Expr(8)}});
+  std::vector<ValueId> branches;
+  for (int64_t i = 0; i < kBranches; ++i)
+    branches.push_back(add(g, "matmul", {x, g.add_constant(g.unique_name("w"), noise({8, 3 + i}, 1))}));
+  g.outputs = {add(g, "concat", branches, {{"axis", Expr(1)}})};
+  std::ranges::reverse(branches);
+  g.outputs.push_back(add(g, "concat", branches, {{"axis", Expr(1)}}));
+  g.output_names = {"y", "z"};
+  REQUIRE_OK(const Program p, lower_to_program(g));
+  REQUIRE(check_memory_plan(p).has_value());
+  for (const int64_t n : {1, 5, 16, 1 << 20}) {
+    const Bindings at{{"N", n}};
+    std::vector<std::pair<int64_t, int64_t>> used;
+    for (const auto& b : p.buffers) {
+      if (b.kind != BufferKind::temp) continue;
+      used.emplace_back(*evaluate(b.offset, at), *evaluate(b.offset + 4 * n * b.type.shape[1], at));
+    }
+    std::ranges::sort(used);
+    REQUIRE(used.size() == kBranches);
+    int64_t sizes = 0;
+    for (size_t i = 0; i < used.size(); ++i) {
+      CHECK(used[i].first == (i == 0 ? 0 : (used[i - 1].second + 63) / 64 * 64));
+      sizes += (used[i].second - used[i].first + 63) / 64 * 64;
+    }
+    CHECK(evaluate(p.arena_bytes, at) == sizes);
+  }
 }
 
 TEST_CASE("an output that is an input, a constant or given twice is a tensor of its own") {

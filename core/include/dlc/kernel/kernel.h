@@ -210,8 +210,7 @@ struct Kernel {
 // Text that round-trips: print(parse(print(k))) == print(k), with the `dlc.kernel 1` header line.
 std::string print(const Kernel& k);
 std::string print(const Val& v, const Kernel& k);
-// `line` is the number of the text's first line in the file.
-Result<Kernel> parse_kernel(std::string_view text, const std::string& file = {}, int line = 1);
+Result<Kernel> parse_kernel(std::string_view text, const std::string& file = {});
 
 // Structural rules: types, ranks, bound loop names, indices of the right type, every output written, roles respected.
 Result<> verify(const Kernel& k);
