@@ -45,6 +45,12 @@ function(dlc_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE dlc_flags)
 endfunction()
 
+# A hung test ends after this time; the sanitizers make one several times slower.
+set(DLC_TEST_SECONDS 600)
+if(DLC_SANITIZE)
+  set(DLC_TEST_SECONDS 3600)
+endif()
+
 # dlc_test(NAME [LABEL label] DEPS libs...): a Catch2 program of every .cpp in this folder is one ctest test.
 function(dlc_test name)
   cmake_parse_arguments(ARG "" "LABEL" "DEPS" ${ARGN})
@@ -60,7 +66,7 @@ function(dlc_test name)
   target_compile_definitions(${name} PRIVATE DLC_SOURCE_DIR="${CMAKE_SOURCE_DIR}" DLC_BINARY_DIR="${CMAKE_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} dlc_test_main dlc_flags)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${DLC_TEST_SECONDS})
 endfunction()
 
 # dlc_test_tag(NAME TAG [VARIANT name ENVIRONMENT VARIABLE=value]): the program's cases with the hidden tag [.TAG] are a
@@ -73,6 +79,6 @@ function(dlc_test_tag name tag)
     string(APPEND test _${ARG_VARIANT})
   endif()
   add_test(NAME ${test} COMMAND ${name} "[${tag}]")
-  set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT 600 ENVIRONMENT "${ARG_ENVIRONMENT}"
+  set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT ${DLC_TEST_SECONDS} ENVIRONMENT "${ARG_ENVIRONMENT}"
     SKIP_REGULAR_EXPRESSION "SKIPPED: " FAIL_REGULAR_EXPRESSION "No test cases matched;No tests ran")
 endfunction()
