@@ -263,7 +263,8 @@ std::unique_ptr<BoundContraction> BoundContraction::bind(const Contraction& c, R
   const int64_t tile_k = std::min(kTileK, b->k_total_);
   b->v_stride_ = (std::min(kTileV, b->v_total_) + kLanePadding - 1) / kLanePadding * kLanePadding;
   b->s_stride_ = tile_k;
-  b->v_panel_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(tile_k * b->v_stride_ * size));
+  // Whole vectors are multiplied: what pads the last one is zero, or values of an earlier tile.
+  b->v_panel_ = std::make_unique<std::byte[]>(static_cast<size_t>(tile_k * b->v_stride_ * size));
   b->s_panel_ =
       std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(std::min(kTileS, b->s_total_) * tile_k * size));
   add_strides(c.k, b->k_extents_, b->v_stride_ * size, b->v_strides_);
