@@ -25,6 +25,15 @@ const HwEnumerator* HwField::find(int64_t value) const {
   return nullptr;
 }
 
+uint32_t HwCsrBits::mask() const {
+  return static_cast<uint32_t>(((uint64_t{1} << std::min(width, 32)) - 1) << std::min(at, 32));
+}
+
+const HwCsrBits* HwCsr::find(std::string_view flag) const {
+  const int i = index_of(flags, flag);
+  return i < 0 ? nullptr : &flags[static_cast<size_t>(i)];
+}
+
 int HwOperand::space_for(const HwInsn& insn, std::span<const int64_t> fields) const {
   if (selector < 0) return space;
   const auto s = static_cast<size_t>(selector);

@@ -62,14 +62,20 @@ std::vector<Constant> constants(const HwDescription& hw) {
   for (const HwCsr& r : hw.csr) {
     out.push_back({"CSR_" + upper(r.name), 0, r.at, ""});
     if (r.count > 1) out.push_back({"CSR_" + upper(r.name) + "_N", 0, r.count, ""});
-    for (const HwCsrBits& b : r.flags)
+    for (const HwCsrBits& b : r.flags) {
       out.push_back({fmt::format("CSR_{}_{}_B", upper(r.name), upper(b.name)), 0, b.at, ""});
+      if (b.width > 1) out.push_back({fmt::format("CSR_{}_{}_W", upper(r.name), upper(b.name)), 0, b.width, ""});
+    }
     for (size_t i = 0; i < r.names.size(); ++i)
       out.push_back({upper(r.name) + "_" + upper(r.names[i]), 0, static_cast<int64_t>(i), ""});
   }
-  for (const HwState& s : hw.state)
+  for (const HwState& s : hw.state) {
+    if (s.timing.boundary) out.push_back({upper(s.name) + "_BOUNDARY", 0, *s.timing.boundary, ""});
+    if (s.timing.burst_max) out.push_back({upper(s.name) + "_BURST_MAX", 0, *s.timing.burst_max, ""});
+    if (s.kind == HwState::Kind::counter) out.push_back({upper(s.name) + "_BITS", 0, s.counter_bits, ""});
     for (size_t i = 0; i < s.rom.size(); ++i)
       out.push_back({fmt::format("ROM_{}_{}", upper(s.name), i), 0, s.rom[i], ""});
+  }
   out.push_back({"ARCH_HASH", 64, 0, fmt::format("{:x}", hw.arch_hash)});
   return out;
 }

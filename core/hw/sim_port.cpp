@@ -34,7 +34,7 @@ class SimPort : public DlcPort {
                                                                       {"IRQ_EN", {"done", "err"}}};
     for (const auto& [name, bits] : flags)
       for (const char* bit : bits)
-        if (!find_bits(name, bit))
+        if (reg(name).find(bit) == nullptr)
           return fail(reg(name).loc, fmt::format("register '{}' has no bit '{}', which a device needs", name, bit));
     for (size_t i = 0; i < hw_.state.size(); ++i)
       if (hw_.state[i].kind == HwState::Kind::external) external_ = static_cast<int>(i);
@@ -104,16 +104,11 @@ class SimPort : public DlcPort {
  private:
   const HwCsr& reg(std::string_view name) const { return hw_.csr[static_cast<size_t>(hw_.find_csr(name))]; }
   uint32_t at(std::string_view name) const { return static_cast<uint32_t>(reg(name).at); }
-  const HwCsrBits* find_bits(std::string_view name, std::string_view bit) const {
-    for (const HwCsrBits& b : reg(name).flags)
-      if (b.name == bit) return &b;
-    return nullptr;
-  }
-  uint32_t mask(std::string_view name, std::string_view bit) const { return 1u << find_bits(name, bit)->at; }
+  uint32_t mask(std::string_view name, std::string_view bit) const { return reg(name).find(bit)->mask(); }
   uint32_t clearable(std::string_view name) const {
     uint32_t m = 0;
     for (const HwCsrBits& b : reg(name).flags)
-      if (b.access == "w1c") m |= 1u << b.at;
+      if (b.access == "w1c") m |= b.mask();
     return m;
   }
   const HwState& external() const { return hw_.state[static_cast<size_t>(external_)]; }
@@ -174,8 +169,8 @@ class SimPort : public DlcPort {
       status |= mask("STAT", "err");
       const auto queue =
           static_cast<uint32_t>(r.fault->queue < 0 ? static_cast<int>(hw_.queues.size()) : r.fault->queue);
-      registers_[at("ERR")] = static_cast<uint32_t>(r.fault->code) << find_bits("ERR", "cause")->at |
-                              queue << find_bits("ERR", "queue")->at;
+      registers_[at("ERR")] =
+          reg("ERR").find("cause")->put(static_cast<uint32_t>(r.fault->code)) | reg("ERR").find("queue")->put(queue);
     } else {
       status |= mask("STAT", "done");
     }

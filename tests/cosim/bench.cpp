@@ -55,7 +55,7 @@ Bench::Bench(int size, RtlOptions options) : hw_(description(size)), golden_(hw_
 void Bench::configure() {
   for (size_t i = 0; i < golden_.segments.size(); ++i)
     write_csr("SEG", static_cast<uint32_t>(golden_.segments[i]), static_cast<int64_t>(i));
-  write_csr("IRQ_EN", 3);
+  write_csr("IRQ_EN", flag("IRQ_EN", "done").mask() | flag("IRQ_EN", "err").mask());
   write_csr("WDOG", 20000);
 }
 
@@ -76,6 +76,12 @@ void Bench::fill_dram(uint64_t seed) {
   write_dram(0, noise.data(), kDram);
 }
 
+const HwCsrBits& Bench::flag(std::string_view name, std::string_view bit) const {
+  const HwCsrBits* b = hw_.csr[static_cast<size_t>(hw_.find_csr(name))].find(bit);
+  REQUIRE(b != nullptr);
+  return *b;
+}
+
 uint32_t Bench::offset(std::string_view name, int64_t index) const {
   const HwCsr& r = hw_.csr[static_cast<size_t>(hw_.find_csr(name))];
   return static_cast<uint32_t>(r.at + index * r.bits / 8);
@@ -90,12 +96,12 @@ std::vector<Instruction> Bench::assemble(const std::string& text) const { return
 void Bench::start(const std::vector<uint32_t>& words) {
   write_dram(kCode, words.data(), words.size() * 4);
   write_csr("COUNT", static_cast<uint32_t>(words.size() / static_cast<size_t>(hw_.isa.words32())));
-  write_csr("CTRL", 1);
+  write_csr("CTRL", flag("CTRL", "start").mask());
 }
 
 void Bench::soft_reset() {
-  write_csr("CTRL", 2);
-  for (int i = 0; i < 10000 && (read_csr("STAT") & 1) != 0; ++i) {
+  write_csr("CTRL", flag("CTRL", "reset").mask());
+  for (int i = 0; i < 10000 && flag("STAT", "busy").of(read_csr("STAT")) != 0; ++i) {
   }
   REQUIRE(read_csr("STAT") == 0);
 }
@@ -112,14 +118,15 @@ Outcome Bench::run_rtl(const std::vector<uint32_t>& words, uint64_t max_cycles) 
   port_->observe(nullptr);
   out.cycles = port_->now() - begin;
   const uint32_t status = read_csr("STAT");
-  out.done = (status & 2) != 0;
-  if ((status & 4) != 0) {
+  out.done = flag("STAT", "done").of(status) != 0;
+  if (flag("STAT", "err").of(status) != 0) {
     const uint32_t error = read_csr("ERR");
-    out.cause = error & 0xff;
-    out.queue = error >> 8;
+    out.cause = flag("ERR", "cause").of(error);
+    out.queue = flag("ERR", "queue").of(error);
   }
-  for (int64_t q = 0; q < 5; ++q) out.epc.push_back(read_csr("EPC", q));
-  write_csr("STAT", 2);
+  for (int64_t q = 0; q < hw_.csr[static_cast<size_t>(hw_.find_csr("EPC"))].count; ++q)
+    out.epc.push_back(read_csr("EPC", q));
+  write_csr("STAT", flag("STAT", "done").mask());
   return out;
 }
 

@@ -53,6 +53,7 @@ class Bench {
 
   uint32_t read_csr(std::string_view name, int64_t index = 0);
   void write_csr(std::string_view name, uint32_t value, int64_t index = 0);
+  const HwCsrBits& flag(std::string_view name, std::string_view bit) const;
   void start(const std::vector<uint32_t>& words);
   void soft_reset();
   void configure();  // segments, interrupts and watchdog, as the constructor does

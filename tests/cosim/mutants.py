@@ -18,12 +18,12 @@ ASIC = os.path.join(HERE, '..', '..', 'simulators', 'asic')
 # name: (file, old text, new text)
 MUTANTS = {
     'semaphores are not reset': ('nx_sem.sv', "      for (int s = 0; s < S; s++) count[s] <= '0;\n", ''),
-    'semaphore 256 is no overflow': ('nx_sem.sv', "> 9'd255", "> 9'd256"),
+    'semaphore 256 is no overflow': ('nx_sem.sv', "> N'(MOST)", "> N'(MOST + 1)"),
     'a start does not wait': ('nx_issue.sv', 'go && sems_ok && !sem_conflict', 'go && !sem_conflict'),
     'second waiting queue is not seen': ('nx_issue.sv', "sem_conflict ? 3'(nx_cfg::FAULT_SEM) :", ''),
     'reserved bits are not checked': ('nx_fetch.sv', "known && (insn & ~used) == '0", 'known'),
     'instructions after end stay in the buffer': ('nx_fetch.sv', "stopped && !q_empty", "1'b0"),
-    'bursts cross 4 KiB': ('nx_split.sv', "13'd4096", "13'd8191"),
+    'bursts cross 4 KiB': ('nx_split.sv', "N'(EDGE)", "N'(2*EDGE - 1)"),
     'AR changes while it waits': ('nx_rd.sv', '(!arvalid || arready) && !flush', '!flush'),
     'read errors are not seen': ('nx_rd.sv', "rvalid && rready && rid && rresp != '0", "1'b0"),
     'owed write beats carry strobes': ('nx_wr.sv', '{d_v && !flush}', "{1'b1}"),

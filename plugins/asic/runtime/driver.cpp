@@ -12,10 +12,20 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMostCycles = 2'000'000'000;
-constexpr uint32_t kWatchdog = 1'000'000;
-constexpr int kResetReads = 10'000;  // the bus finishes what is open, which takes some time
+constexpr uint64_t kPatience = 16;          // so many times slower than the description a device may be
+constexpr uint64_t kLeastWait = 1'000'000;  // a short program waits for the memory alone, of whatever latency
+constexpr int kResetReads = 10'000;         // the bus finishes what is open, which takes some time
 
 uint64_t round_up(uint64_t n) { return (n + kPage - 1) / kPage * kPage; }
+
+// Cycles without a retired instruction after which the machine is stuck; one instruction may take all of the program's.
+uint32_t watchdog(const AcceleratorImage& image) {
+  constexpr uint64_t kMost = UINT32_MAX;
+  uint64_t cycles = 0;
+  for (const AcceleratorLayer& l : image.layers)
+    cycles = std::min(cycles + static_cast<uint64_t>(std::max<int64_t>(l.predicted_cycles, 0)), kMost);
+  return static_cast<uint32_t>(std::clamp(kPatience * cycles, kLeastWait, kMost));
+}
 
 // The times of every instruction, passed on to whoever else wants them.
 class Recorder : public PortObserver {
@@ -99,9 +109,8 @@ Result<uint32_t> Driver::read(const char* csr, int64_t index) {
 uint32_t Driver::bit(const char* csr, const char* flag) const {
   const int at = loaded_->hw->find_csr(csr);
   if (at < 0) return 0;
-  for (const HwCsrBits& b : loaded_->hw->csr[static_cast<size_t>(at)].flags)
-    if (b.name == flag) return ((b.width >= 32 ? 0 : 1u << b.width) - 1) << b.at;
-  return 0;
+  const HwCsrBits* b = loaded_->hw->csr[static_cast<size_t>(at)].find(flag);
+  return b == nullptr ? 0 : b->mask();
 }
 
 Result<> Driver::set_up() {
@@ -129,7 +138,7 @@ Result<> Driver::set_up() {
       DLC_CHECK(port_->mem_wr(bases_[s], loaded_->image.weights));
   }
   DLC_CHECK(write("IRQ_EN", bit("IRQ_EN", "done") | bit("IRQ_EN", "err")));
-  if (hw.find_csr("WDOG") >= 0) DLC_CHECK(write("WDOG", kWatchdog));
+  if (hw.find_csr("WDOG") >= 0) DLC_CHECK(write("WDOG", watchdog(loaded_->image)));
   return write("COUNT", loaded_->words.size() / static_cast<size_t>(hw.isa.words32()));
 }
 
@@ -153,10 +162,13 @@ Result<std::string> Driver::fault(uint32_t status) {
     return "the device stopped and is not done";
   }
   DLC_TRY(const uint32_t error, read("ERR"));
-  std::string cause = fmt::format("cause {}", error & 0xff);
+  const HwCsr& layout = hw.csr[static_cast<size_t>(hw.find_csr("ERR"))];
+  const HwCsrBits *code = layout.find("cause"), *queue = layout.find("queue");
+  if (code == nullptr || queue == nullptr) return fmt::format("the device reports an error, 0x{:x}", error);
+  std::string cause = fmt::format("cause {}", code->of(error));
   for (const HwFault& f : hw.faults)
-    if (f.code == (error & 0xff)) cause = f.name;
-  const size_t q = error >> 8;
+    if (f.code == code->of(error)) cause = f.name;
+  const size_t q = queue->of(error);
   std::string where;
   if (q < hw.queues.size()) {
     DLC_TRY(const uint32_t index, read("EPC", static_cast<int64_t>(q)));

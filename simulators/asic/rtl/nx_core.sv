@@ -3,7 +3,8 @@ module nx_core (
     input  logic clk, rst, start, drain,              // drain: finish what is open on the bus and start nothing
     input  logic [31:0] count, watchdog, input logic [nx_cfg::CSR_SEG_N-1:0][39:0] seg,
     output logic done, err, bus_idle, output logic [2:0] err_cause, err_queue,
-    output logic [4:0][31:0] epc, output logic [11:0][31:0] cnt, input logic [3:0] tb_stall,
+    output logic [nx_cfg::CSR_EPC_N-1:0][31:0] epc, output logic [nx_cfg::CSR_CNT_N-1:0][31:0] cnt,
+    input  logic [3:0] tb_stall,
     output logic arvalid, input logic arready, output logic arid, output logic [39:0] araddr, output logic [7:0] arlen,
     input  logic rvalid, output logic rready, input logic rid, input logic [nx_cfg::AXI_B*8-1:0] rdata,
     input  logic rlast, input logic [1:0] rresp,
@@ -15,6 +16,7 @@ module nx_core (
   localparam int C = nx_cfg::C;
   localparam int W = nx_cfg::WORD;
   localparam int LD = nx_cfg::Q_LD, MAC = nx_cfg::Q_MAC, VEC = nx_cfg::Q_VEC, ST = nx_cfg::Q_ST;
+  localparam int FETCH = nx_cfg::CSR_EPC_N - 1;      // reported like a queue, behind the others
   localparam int AI = $clog2(nx_cfg::IN_W), AW = $clog2(nx_cfg::W_W), AA = $clog2(nx_cfg::ACC_W) - 1;
   localparam int AO = $clog2(nx_cfg::OUT_W), AP = $clog2(nx_cfg::PAR_W), AT = $clog2(nx_cfg::SLOTS*256/C);
   logic run, halt, stop;
@@ -46,7 +48,7 @@ module nx_core (
   for (genvar i = 0; i < 4; i++) begin : g_epc
     assign epc[i] = keep[i] ? kept[i] : live[i];
   end
-  assign epc[4] = index;
+  assign epc[FETCH] = index;
   always_ff @(posedge clk)
     if (rst) keep <= '0;
     else if (!halt)
@@ -151,7 +153,7 @@ module nx_core (
   always_comb begin
     err = run && !halt;
     err_cause = 3'(nx_cfg::FAULT_ILLEGAL);
-    err_queue = 3'd4;
+    err_queue = 3'(FETCH);
     if (illegal) err_cause = 3'(nx_cfg::FAULT_ILLEGAL);
     else if (rd_error[0]) err_cause = 3'(nx_cfg::FAULT_AXI);
     else if (rd_error[1]) {err_cause, err_queue} = {3'(nx_cfg::FAULT_AXI), 3'(LD)};
@@ -180,7 +182,7 @@ module nx_core (
       idle_cycles <= start || retire != '0 ? '0 : idle_cycles + 32'(run && !late);
     end
   // ---- counters
-  logic [11:0] tick;
+  logic [nx_cfg::CSR_CNT_N-1:0] tick;
   always_comb begin
     tick[nx_cfg::CNT_CYCLES] = run && !halt;
     tick[nx_cfg::CNT_MAC] = m_useful;
@@ -196,7 +198,7 @@ module nx_core (
     tick[nx_cfg::CNT_WR_BEATS] = wvalid && wready;
   end
   always_ff @(posedge clk)
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < nx_cfg::CSR_CNT_N; i++)
       if (rst || start) cnt[i] <= '0;
       else if (tick[i]) cnt[i] <= cnt[i] + 1'b1;
   logic unused;

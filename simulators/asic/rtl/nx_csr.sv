@@ -5,7 +5,8 @@ module nx_csr (
     output logic pready, pslverr,
     output logic start, reset_req, input logic reset_done, busy, done_set, err_set, input logic [2:0] err_cause, err_queue,
     output logic [31:0] count, watchdog, output logic [nx_cfg::CSR_SEG_N-1:0][39:0] seg,
-    input  logic [4:0][31:0] epc, input logic [11:0][31:0] cnt, output logic irq);
+    input  logic [nx_cfg::CSR_EPC_N-1:0][31:0] epc, input logic [nx_cfg::CSR_CNT_N-1:0][31:0] cnt, output logic irq);
+  localparam int CAUSE_W = nx_cfg::CSR_ERR_CAUSE_W, QUEUE_W = nx_cfg::CSR_ERR_QUEUE_W;
   logic write, done, err, irq_done, irq_err;
   logic [2:0] cause, queue;
   logic [31:0] at;
@@ -15,7 +16,8 @@ module nx_csr (
   assign pready = 1'b1;
   assign pslverr = 1'b0;
   assign irq = (done && irq_done) || (err && irq_err);
-  assign start = write && at == nx_cfg::CSR_CTRL && pwdata[0] && !pwdata[1] && !busy && !err;
+  assign start = write && at == nx_cfg::CSR_CTRL && pwdata[nx_cfg::CSR_CTRL_START_B] && !pwdata[nx_cfg::CSR_CTRL_RESET_B] &&
+                 !busy && !err;
   for (genvar i = 0; i < nx_cfg::CSR_SEG_N; i++) begin : g
     assign seg[i] = segs[i][39:0];
   end
@@ -35,11 +37,14 @@ module nx_csr (
       reset_req <= 1'b0;
     end else begin
       if (write) begin
-        if (at == nx_cfg::CSR_CTRL && pwdata[1]) reset_req <= 1'b1;
-        if (at == nx_cfg::CSR_STAT && pwdata[1]) done <= 1'b0;
+        if (at == nx_cfg::CSR_CTRL && pwdata[nx_cfg::CSR_CTRL_RESET_B]) reset_req <= 1'b1;
+        if (at == nx_cfg::CSR_STAT && pwdata[nx_cfg::CSR_STAT_DONE_B]) done <= 1'b0;
         if (at == nx_cfg::CSR_COUNT) count <= pwdata;
         if (at == nx_cfg::CSR_WDOG) watchdog <= pwdata;
-        if (at == nx_cfg::CSR_IRQ_EN) {irq_err, irq_done} <= pwdata[1:0];
+        if (at == nx_cfg::CSR_IRQ_EN) begin
+          irq_done <= pwdata[nx_cfg::CSR_IRQ_EN_DONE_B];
+          irq_err <= pwdata[nx_cfg::CSR_IRQ_EN_ERR_B];
+        end
         for (int i = 0; i < nx_cfg::CSR_SEG_N; i++) begin
           if (at == nx_cfg::CSR_SEG + 8*i) segs[i][31:0] <= pwdata;
           if (at == nx_cfg::CSR_SEG + 8*i + 4) segs[i][63:32] <= pwdata;
@@ -65,11 +70,21 @@ module nx_csr (
     if (psel) begin
       if (at == nx_cfg::CSR_ID) prdata = nx_cfg::ARCH_HASH[31:0];
       if (at == nx_cfg::CSR_ID + 4) prdata = nx_cfg::ARCH_HASH[63:32];
-      if (at == nx_cfg::CSR_STAT) prdata = {29'b0, err, done, busy};
+      if (at == nx_cfg::CSR_STAT) begin
+        prdata[nx_cfg::CSR_STAT_BUSY_B] = busy;
+        prdata[nx_cfg::CSR_STAT_DONE_B] = done;
+        prdata[nx_cfg::CSR_STAT_ERR_B] = err;
+      end
       if (at == nx_cfg::CSR_COUNT) prdata = count;
       if (at == nx_cfg::CSR_WDOG) prdata = watchdog;
-      if (at == nx_cfg::CSR_IRQ_EN) prdata = {30'b0, irq_err, irq_done};
-      if (at == nx_cfg::CSR_ERR) prdata = {21'b0, queue, 5'b0, cause};
+      if (at == nx_cfg::CSR_IRQ_EN) begin
+        prdata[nx_cfg::CSR_IRQ_EN_DONE_B] = irq_done;
+        prdata[nx_cfg::CSR_IRQ_EN_ERR_B] = irq_err;
+      end
+      if (at == nx_cfg::CSR_ERR) begin
+        prdata[nx_cfg::CSR_ERR_CAUSE_B +: CAUSE_W] = CAUSE_W'(cause);
+        prdata[nx_cfg::CSR_ERR_QUEUE_B +: QUEUE_W] = QUEUE_W'(queue);
+      end
       for (int i = 0; i < nx_cfg::CSR_SEG_N; i++) begin
         if (at == nx_cfg::CSR_SEG + 8*i) prdata = segs[i][31:0];
         if (at == nx_cfg::CSR_SEG + 8*i + 4) prdata = segs[i][63:32];

@@ -4,10 +4,11 @@ module nx_sem (
     input  logic clk, rst,
     input  logic [3:0][nx_cfg::NSEM-1:0] wai, give, input logic [3:0] start,
     output logic [3:0] ok, conflict, overflow);
-  localparam int S = nx_cfg::NSEM;
+  localparam int S = nx_cfg::NSEM, B = nx_cfg::SEM_BITS, MOST = 2**B - 1;
+  localparam int N = B + 2;            // a sum before it is found too large
   logic [3:0][S-1:0] own;
   logic [S-1:0] some, take;
-  logic [7:0] count [S];
+  logic [B-1:0] count [S];
   for (genvar i = 0; i < 4; i++) begin : g
     assign ok[i] = (wai[i] & ~some) == '0;
     assign conflict[i] = (wai[i] & ~own[i] & (own[(i+1)%4] | own[(i+2)%4] | own[(i+3)%4]
@@ -20,7 +21,7 @@ module nx_sem (
     overflow = '0;
     if (give != '0)
       for (int s = 0; s < S; s++)
-        if (9'(count[s]) + 9'(give[0][s]) + 9'(give[1][s]) + 9'(give[2][s]) + 9'(give[3][s]) - 9'(take[s]) > 9'd255)
+        if (N'(count[s]) + N'(give[0][s]) + N'(give[1][s]) + N'(give[2][s]) + N'(give[3][s]) - N'(take[s]) > N'(MOST))
           for (int i = 0; i < 4; i++)
             if (give[i][s]) overflow[i] = 1'b1;
   end
@@ -33,8 +34,8 @@ module nx_sem (
       own <= own | wai;
       if (any)
         for (int s = 0; s < S; s++) begin
-          count[s] <= count[s] + 8'(give[0][s]) + 8'(give[1][s]) + 8'(give[2][s]) + 8'(give[3][s]) - 8'(take[s]);
-          some[s] <= 8'(count[s] + 8'(give[0][s]) + 8'(give[1][s]) + 8'(give[2][s]) + 8'(give[3][s]) - 8'(take[s])) != '0;
+          count[s] <= count[s] + B'(give[0][s]) + B'(give[1][s]) + B'(give[2][s]) + B'(give[3][s]) - B'(take[s]);
+          some[s] <= B'(count[s] + B'(give[0][s]) + B'(give[1][s]) + B'(give[2][s]) + B'(give[3][s]) - B'(take[s])) != '0;
         end
     end
 `ifndef SYNTHESIS

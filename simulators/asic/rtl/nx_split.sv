@@ -1,12 +1,14 @@
-// AXI4 bursts stay inside 4 KiB and have at most 256 beats: how many beats the next one takes.
+// AXI4 bursts stay inside 4 KiB and have at most 256 beats, as the description of the memory says too: how many beats
+// the next one takes.
 module nx_split (input logic [39:0] addr, input logic [8:0] left, output logic [8:0] beats);
-  localparam int B = nx_cfg::AXI_B;
-  logic [12:0] room;
-  assign room = (13'd4096 - {1'b0, addr[11:0]}) / 13'(B);
+  localparam int B = nx_cfg::AXI_B, EDGE = nx_cfg::DRAM_BOUNDARY, MOST = nx_cfg::DRAM_BURST_MAX;
+  localparam int L = $clog2(EDGE), N = L + 1;
+  logic [L:0] room;
+  assign room = (N'(EDGE) - {1'b0, addr[L-1:0]}) / N'(B);
   always_comb begin
-    beats = left > 9'd256 ? 9'd256 : left;
-    if (13'(beats) > room) beats = 9'(room);
+    beats = left > 9'(MOST) ? 9'(MOST) : left;
+    if (N'(beats) > room) beats = 9'(room);
   end
   logic unused;
-  assign unused = &{1'b0, addr[39:12]};
+  assign unused = &{1'b0, addr[39:L]};
 endmodule

@@ -17,8 +17,8 @@ module nx_top (
   logic [2:0] err_cause, err_queue;
   logic [31:0] count, watchdog;
   logic [nx_cfg::CSR_SEG_N-1:0][39:0] seg;
-  logic [4:0][31:0] epc;
-  logic [11:0][31:0] cnt;
+  logic [nx_cfg::CSR_EPC_N-1:0][31:0] epc;
+  logic [nx_cfg::CSR_CNT_N-1:0][31:0] cnt;
   assign arsize = 3'($clog2(nx_cfg::AXI_B));
   assign awsize = 3'($clog2(nx_cfg::AXI_B));
   assign arburst = 2'b01;

@@ -56,6 +56,23 @@ TEST_CASE("every seed of asic:func is honoured") {
   CHECK(orders[2] != orders[3]);
 }
 
+TEST_CASE("the watchdog waits longer than the program may take, and no shorter than a slow memory") {
+  const Compiled c = two_layers();
+  const HwDescription& hw = *c.loaded->hw;
+  const auto at = static_cast<uint32_t>(hw.csr[static_cast<size_t>(hw.find_csr("WDOG"))].at);
+  const auto set_to = [&](int64_t cycles) {
+    auto loaded = std::make_shared<Loaded>(*c.loaded);
+    for (AcceleratorLayer& l : loaded->image.layers) l.predicted_cycles = cycles;
+    Driver d = open({loaded, c.inputs}, "asic:func");
+    return need(d.port().rd32(at));
+  };
+  REQUIRE(c.loaded->image.layers.size() == 2);
+  CHECK(set_to(0) == 1'000'000);
+  CHECK(set_to(1000) == 1'000'000);
+  CHECK(set_to(2'100'000) == 16 * 2 * 2'100'000);  // a mac of 1024 tiles on 2048 vectors
+  CHECK(set_to(INT64_MAX) == UINT32_MAX);
+}
+
 TEST_CASE("a number of a device URI that does not fit is refused") {
   for (const char* option : {"latency", "jitter", "backpressure", "stall"}) {
     const std::string uri = "asic:rtl?" + std::string(option) + "=";

@@ -1,5 +1,6 @@
 #include "dlc/hw/emit.h"
 
+#include "dlc_test/need.h"
 #include "mini.h"
 
 using namespace dlc;
@@ -22,6 +23,18 @@ TEST_CASE("constants have the same names and values in every language") {
   CHECK_THAT(cpp, Contains("inline constexpr int CSR_SEG_N = 2;\n"));
   CHECK_THAT(c, Contains("#define MINI_CFG_CSR_CTRL_RESET_B (1)\n"));
   CHECK_THAT(c, Contains("  mini_cfg_put(words, 64, 6, (uint64_t)((a->n - (1))));\n"));
+}
+
+TEST_CASE("what hardware obeys of memories, counters and registers is in its constants") {
+  const std::string sv = emit_systemverilog(mini());
+  CHECK_THAT(sv, Contains("  localparam int SEM_BITS = 4;\n"));
+  CHECK_THAT(sv, !Contains("_BOUNDARY") && !Contains("_BURST_MAX"));
+  CHECK_THAT(emit_systemverilog(need(
+                 parse_hw(mini_with("read_latency: 80,", "read_latency: 80, burst_max: 16, boundary: 1KiB,"), "m"))),
+             Contains("  localparam int DRAM_BOUNDARY = 1024;\n  localparam int DRAM_BURST_MAX = 16;\n"));
+  CHECK_THAT(
+      emit_systemverilog(need(parse_hw(mini_with("reset: w1}", "reset: w1, why: {at: 4, w: 8, access: ro}}"), "m"))),
+      Contains("  localparam int CSR_CTRL_WHY_B = 4;\n  localparam int CSR_CTRL_WHY_W = 8;\n"));
 }
 
 TEST_CASE("the manual has every memory, instruction, register and fault") {

@@ -30,6 +30,20 @@ TEST_CASE("a description is read whole") {
   CHECK(hw.csr.at(1).flags.at(1).at == 1);
 }
 
+TEST_CASE("the flags of a register are found by name and cut from its first word") {
+  const HwCsr r{.name = "R", .bits = 64, .flags = {{"low", 0, 1, "ro"}, {"mid", 4, 8, "ro"}, {"high", 40, 4, "ro"}}};
+  REQUIRE(r.find("mid") != nullptr);
+  CHECK(r.find("none") == nullptr);
+  CHECK(r.find("mid")->mask() == 0xff0);
+  CHECK(r.find("mid")->of(0x12345) == 0x34);
+  CHECK(r.find("mid")->put(0xabc) == 0xbc0);
+  CHECK(r.find("high")->mask() == 0);
+  CHECK(r.find("high")->of(~0u) == 0);
+  CHECK(r.find("high")->put(~0u) == 0);
+  CHECK(HwCsrBits{"all", 0, 32, "ro"}.of(~0u) == ~0u);
+  CHECK(HwCsrBits{"all", 0, 64, "ro"}.mask() == ~0u);
+}
+
 TEST_CASE("instructions have one form for each kind of memory") {
   const HwDescription hw = mini();
   const auto forms = [&](const char* name) {

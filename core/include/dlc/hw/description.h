@@ -144,6 +144,10 @@ struct HwCsrBits {
   int at = 0;
   int width = 1;
   std::string access;  // ro rw w1 w1c
+
+  uint32_t mask() const;  // in the register's first 32 bits, and so are the next two
+  uint32_t of(uint32_t word) const { return static_cast<uint32_t>(uint64_t{word & mask()} >> at); }
+  uint32_t put(uint32_t value) const { return static_cast<uint32_t>(uint64_t{value} << at) & mask(); }
 };
 struct HwCsr {
   std::string name;
@@ -155,6 +159,8 @@ struct HwCsr {
   std::vector<HwCsrBits> flags;
   std::vector<std::string> names;  // of the elements
   Loc loc;
+
+  const HwCsrBits* find(std::string_view flag) const;  // nullptr when absent
 };
 
 // ---- machines without instruction words
