@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "dlc/base/printable.h"
+
 namespace dlc {
 
 void Error::add(Error other) {
@@ -13,10 +15,24 @@ std::string_view Error::message() const {
   return diagnostics.empty() ? std::string_view() : diagnostics.front().message;
 }
 
+std::string printable(std::string_view text, bool is_one_line) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string out;
+  for (const char c : text) {
+    const auto u = static_cast<unsigned char>(c);
+    const bool stays = u >= 0x20 ? u != 0x7f : (c == '\n' || c == '\t') && !is_one_line;
+    if (stays)
+      out += c;
+    else
+      out += {'\\', 'x', kHex[u >> 4], kHex[u & 15]};
+  }
+  return out;
+}
+
 std::string to_string(const Diagnostic& d) {
   std::string s;
   if (!d.loc.file.empty()) {
-    s += d.loc.file + ":";
+    s += printable(d.loc.file, true) + ":";
     if (d.loc.line > 0) {
       s += std::to_string(d.loc.line) + ":";
       if (d.loc.column > 0) s += std::to_string(d.loc.column) + ":";
@@ -24,9 +40,9 @@ std::string to_string(const Diagnostic& d) {
     s += " ";
   }
   s += d.severity == Severity::error ? "error: " : d.severity == Severity::warning ? "warning: " : "note: ";
-  s += d.message;
-  if (!d.loc.node.empty()) s += " (node " + d.loc.node + ")";
-  if (!d.hint.empty()) s += "\n  next: " + d.hint;
+  s += printable(d.message);
+  if (!d.loc.node.empty()) s += " (node " + printable(d.loc.node, true) + ")";
+  if (!d.hint.empty()) s += "\n  next: " + printable(d.hint);
   return s;
 }
 

@@ -27,24 +27,28 @@ class GenericCheck {
     if (!known) out_.push_back({severity, loc, std::move(message), ""});
   }
   void error(const Loc& loc, std::string message) { say(Severity::error, loc, std::move(message)); }
-  Loc file() const { return {hw_.file, 0, 0, {}}; }
+  // The section, or the line that promises it.
+  Loc at(std::string_view section) const {
+    return hw_.places.contains(section) ? hw_.place(section) : hw_.place("family");
+  }
 
   void machine() {
-    if (hw_.family != "queue_machine/1") error(file(), "'family' is not queue_machine/1");
-    if (hw_.isa.word_bits == 0) error(file(), "'isa' has no instruction words");
-    if (hw_.queues.empty()) error(file(), "there are no queues");
+    if (hw_.family != "queue_machine/1") error(at("family"), "'family' is not queue_machine/1");
+    if (hw_.isa.word_bits == 0) error(at("isa"), "'isa' has no instruction words");
+    if (hw_.queues.empty()) error(at("queues"), "there are no queues");
     if (!hw_.sync)
-      error(file(), "'sync' is missing: queues cannot be ordered");
+      error(at("sync"), "'sync' is missing: queues cannot be ordered");
     else if (!hw_.state[static_cast<size_t>(hw_.sync->object)].one_waiting_queue)
       error(hw_.state[static_cast<size_t>(hw_.sync->object)].loc,
             "semaphores need 'waiters: one_queue', on which the proof of deadlock-freedom stands");
-    if (hw_.isa.transport != "fetch") error(file(), "'container' must say 'transport: fetch'");
+    if (hw_.isa.transport != "fetch") error(at("isa"), "'container' must say 'transport: fetch'");
     const bool external = std::any_of(hw_.state.begin(), hw_.state.end(),
                                       [](const HwState& s) { return s.kind == HwState::Kind::external; });
-    if (!external) error(file(), "'state' has no external memory with segments");
-    for (const char* cause : {"illegal", "oob", "sem"})
+    if (!external) error(at("state"), "'state' has no external memory with segments");
+    for (const char* cause : {"illegal", "oob", "sem", "watchdog"})
       if (!hw_.fault_code(cause))
-        say(Severity::warning, file(), fmt::format("'faults' does not list the cause '{}'", cause));
+        error(at("faults"),
+              fmt::format("'causes' of 'faults' has no '{}', which a device must be able to report", cause));
   }
 
   // Stores must go to addresses that are affine in the loops; a read that is not is a table look-up.
@@ -89,9 +93,9 @@ class GenericCheck {
   }
 
   void coverage() {
-    if (!loads_) error(file(), "no instruction moves data from external to on-chip memory");
-    if (!stores_) error(file(), "no instruction moves data from on-chip to external memory");
-    if (!contracts_) error(file(), "no instruction sums products of on-chip data");
+    if (!loads_) error(at("isa"), "no instruction moves data from external to on-chip memory");
+    if (!stores_) error(at("isa"), "no instruction moves data from on-chip to external memory");
+    if (!contracts_) error(at("isa"), "no instruction sums products of on-chip data");
   }
 
   const HwDescription& hw_;

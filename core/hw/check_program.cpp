@@ -36,9 +36,9 @@ class Checker {
  private:
   size_t n() const { return program_.size(); }
   size_t queue_of(size_t i) const { return static_cast<size_t>(first_.queue_of(static_cast<int64_t>(i))); }
-  void problem(std::string kind, size_t instruction, std::string message) {
+  void problem(std::string kind, size_t instruction, std::string message, int space = -1) {
     if (out_.problems.size() < 20)
-      out_.problems.push_back({std::move(kind), static_cast<int64_t>(instruction), std::move(message)});
+      out_.problems.push_back({std::move(kind), static_cast<int64_t>(instruction), std::move(message), space});
   }
 
   void legal() {
@@ -69,7 +69,8 @@ class Checker {
         problem("oob", i,
                 fmt::format("{} {} words {} .. {}, which has {}", f.out->write ? "writes" : "reads",
                             hw_.spaces[static_cast<size_t>(f.out->space)].name, f.out->lowest, f.out->highest,
-                            f.out->words));
+                            f.out->words),
+                f.out->space);
       if (f.self)
         problem("overlap", i,
                 fmt::format("reads and writes {} words {} .. {} at different points of its loops",
@@ -78,7 +79,7 @@ class Checker {
                             (f.self->bytes.end - 1) / hw_.state_of(f.self->space).word_bytes()));
       for (const Footprint& a : f.accesses)
         if (const HwSpace& s = hw_.spaces[static_cast<size_t>(a.space)]; a.write && !s.writable)
-          problem("oob", i, "writes " + s.name + ", which is read-only");
+          problem("oob", i, "writes " + s.name + ", which is read-only", a.space);
       accesses_.push_back(std::move(f.accesses));
     }
     return {};

@@ -65,6 +65,11 @@ std::optional<int64_t> HwDescription::fault_code(std::string_view cause) const {
   return i < 0 ? std::nullopt : std::optional<int64_t>(faults[static_cast<size_t>(i)].code);
 }
 
+Loc HwDescription::place(std::string_view key) const {
+  const auto it = places.find(key);
+  return it == places.end() ? Loc{file, 0, 0, {}} : it->second;
+}
+
 std::string hash_text(uint64_t hash) { return fmt::format("0x{:016x}", hash); }
 
 }  // namespace dlc

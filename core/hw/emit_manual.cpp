@@ -9,6 +9,16 @@ namespace dlc {
 
 namespace {
 
+// Text of the file in one line, which ends neither a paragraph nor a cell of a table.
+std::string line(std::string_view text, bool is_cell = false) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|' && is_cell) out += '\\';
+    out += c == '\n' || c == '\t' ? ' ' : c;
+  }
+  return out;
+}
+
 std::string elem_text(const HwElem& e) {
   return e.lanes == 0 ? to_string(e.dtype) : fmt::format("{}[{}]", to_string(e.dtype), e.lanes);
 }
@@ -70,12 +80,12 @@ std::string field_row(const HwField& f) {
   if (f.plus != 0) stored = fmt::format("value - {}", f.plus);
   if (f.unit != 1) stored = fmt::format("{} / {}", stored.empty() ? "value" : "(" + stored + ")", f.unit);
   return fmt::format("| {} .. {} | `{}` | {} | {} | {}{} |\n", f.at, f.at + f.width - 1, f.name, range,
-                     stored.empty() ? "value" : stored, f.doc, f.reloc ? " (relocatable)" : "");
+                     stored.empty() ? "value" : stored, line(f.doc, true), f.reloc ? " (relocatable)" : "");
 }
 
 std::string insn_section(const HwDescription& hw, const HwInsn& insn) {
   std::string out = fmt::format("### {}\n\n", insn.name);
-  if (!insn.doc.empty()) out += insn.doc + "\n\n";
+  if (!insn.doc.empty()) out += line(insn.doc) + "\n\n";
   out += fmt::format("Opcode {}, queue `{}`.\n\n| bits | field | values | stored | |\n|---|---|---|---|---|\n",
                      insn.opcode, insn.queue < 0 ? "-" : hw.queues[static_cast<size_t>(insn.queue)].name);
   std::vector<const HwField*> fields;
@@ -110,7 +120,7 @@ std::string insn_section(const HwDescription& hw, const HwInsn& insn) {
 
 std::string emit_manual(const HwDescription& hw) {
   std::string out = fmt::format("# {}\n\n", hw.name);
-  if (!hw.doc.empty()) out += hw.doc + "\n\n";
+  if (!hw.doc.empty()) out += line(hw.doc) + "\n\n";
   out += fmt::format("arch_hash {}\n\n", hash_text(hw.arch_hash));
   for (const auto& [name, hertz] : hw.clocks) out += fmt::format("Clock {}: {} MHz\n\n", name, hertz / 1e6);
   if (!hw.params.empty()) {
@@ -146,12 +156,12 @@ std::string emit_manual(const HwDescription& hw) {
   }
   if (hw.sync && !hw.sync->visible.empty()) {
     out += "\n## When stores are visible\n\n";
-    for (const auto& [queue, when] : hw.sync->visible) out += fmt::format("* {}: {}\n", queue, when);
+    for (const auto& [queue, when] : hw.sync->visible) out += fmt::format("* {}: {}\n", queue, line(when));
   }
   if (!hw.faults.empty()) {
     out += "\n## Faults\n\n";
     for (const HwFault& f : hw.faults) out += fmt::format("* {} = {}\n", f.name, f.code);
-    if (!hw.fault_effect.empty()) out += "\n" + hw.fault_effect + "\n";
+    if (!hw.fault_effect.empty()) out += "\n" + line(hw.fault_effect) + "\n";
   }
   return out;
 }

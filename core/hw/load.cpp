@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
+#include "core/hw/canonical.h"
+#include "core/hw/constants.h"
 #include "core/hw/quantity.h"
 #include "core/hw/reader.h"
 #include "core/hw/standalone.h"
+#include "dlc/io/file.h"
+#include "dlc/io/inside.h"
 
 namespace dlc {
 
@@ -18,18 +21,12 @@ namespace {
 
 constexpr int kMaxLikeDepth = 8;
 
-const std::vector<std::string> kArchSections = {"params", "state", "def", "isa", "queues", "sync", "faults", "csr"};
+uint64_t hash(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
 
 Result<std::string> read_file(const std::string& path) {
-  std::error_code ec;
-  const auto size = std::filesystem::file_size(path, ec);
-  if (ec) return fail({path, 0, 0, {}}, "cannot read the file: " + ec.message());
-  if (size > yaml::kMaxBytes) return fail({path, 0, 0, {}}, "the file is larger than 4 MiB");
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) return fail({path, 0, 0, {}}, "cannot read the file");
-  return std::move(text).str();
+  DLC_TRY(const MappedFile file, map_file(path));
+  if (file.bytes.size() > yaml::kMaxBytes) return fail({path, 0, 0, {}}, "the file is larger than 4 MiB");
+  return std::string(file.text());
 }
 
 // The tree of the text, laid on the file that its `like:` names.
@@ -55,13 +52,17 @@ void read_clock(ReadContext& cx, const yaml::Node& n) {
     return;
   }
   MapReader m(cx, n, "'clock'");
-  for (const auto& e : m.entries()) cx.hw.clocks[e.key] = cx.take(parse_frequency(cx.text(*e.value), e.value->loc()));
+  for (const auto& e : m.entries()) {
+    cx.valid_name(e.key, e.loc());
+    cx.hw.clocks[e.key] = cx.take(parse_frequency(cx.text(*e.value), e.value->loc()));
+  }
 }
 
 // Sections in the order in which one needs another.
 void read_sections(ReadContext& cx, const yaml::Node& root, const HwOverrides& overrides) {
   MapReader m(cx, root, "the description");
   HwDescription& hw = cx.hw;
+  for (const yaml::Entry& e : m.entries()) hw.places.emplace(e.key, e.loc());
   if (m.need("dlc_hw")) m.integer("dlc_hw", 1, 1, 1);
   if (const auto* n = m.need("name")) hw.name = cx.name(*n);
   m.find("like");
@@ -79,11 +80,11 @@ void read_sections(ReadContext& cx, const yaml::Node& root, const HwOverrides& o
       {"ops", read_ops},     {"cost", read_cost},     {"rtl", read_rtl}};
   for (const auto& [key, read] : sections)
     if (const auto* n = m.find(key)) read(cx, *n);
-  hw.recipes = m.text("recipes");
+  hw.recipes = read_path(cx, m, "recipes", "recipes");
   m.done();
 }
 
-// Canonical text: params as values, keys sorted, `doc` left out, blanks folded.
+// The tree as it is written: params as values, keys sorted, `doc` left out, blanks folded.
 void canonical(ReadContext& cx, const yaml::Node& n, std::string& out) {
   switch (n.kind) {
     case yaml::Kind::null:
@@ -125,17 +126,16 @@ void canonical(ReadContext& cx, const yaml::Node& n, std::string& out) {
   }
 }
 
-uint64_t hash_sections(ReadContext& cx, const yaml::Node& root, bool everything) {
+uint64_t hash_of_everything(ReadContext& cx, const yaml::Node& root) {
   std::string text = "dlc_hw 1\n";
   for (const HwParam& p : cx.hw.params) text += p.name + "=" + std::to_string(p.value) + "\n";
   for (const yaml::Entry& e : root.entries) {
-    const bool arch = std::find(kArchSections.begin(), kArchSections.end(), e.key) != kArchSections.end();
-    if (e.key == "params" || (!everything && !arch)) continue;
+    if (e.key == "params") continue;
     text += e.key + "=";
     canonical(cx, *e.value, text);
     text += "\n";
   }
-  return XXH3_64bits(text.data(), text.size());
+  return hash(text);
 }
 
 }  // namespace
@@ -187,10 +187,11 @@ Result<HwDescription> parse_hw(std::string_view text, const std::string& file, c
   ReadContext cx(hw);
   read_sections(cx, *root, overrides);
   if (cx.ok()) check_references(cx);
+  if (cx.ok()) check_emitted_names(cx);
   if (cx.ok()) build_forms(cx);
   if (cx.ok()) {
-    hw.arch_hash = hash_sections(cx, *root, false);
-    hw.full_hash = hash_sections(cx, *root, true);
+    hw.arch_hash = hash(canonical_text(hw));
+    hw.full_hash = hash_of_everything(cx, *root);
   }
   if (!cx.ok()) return std::unexpected(cx.failure());
   return hw;
@@ -254,7 +255,7 @@ Result<HwDescription> load_hw(std::string_view argument, const HwLoadOptions& op
   std::string list;
   for (const std::string& path : tried) {
     std::error_code ec;
-    if (std::filesystem::is_regular_file(path, ec)) {
+    if (std::filesystem::exists(path, ec) && !std::filesystem::is_directory(path, ec)) {
       DLC_TRY(const std::string text, read_file(path));
       return parse_hw(text, path, arg.params);
     }

@@ -63,8 +63,10 @@ Result<int64_t> parse_integer(std::string_view text, const Loc& where) {
   if (hex) digits.remove_prefix(2);
   uint64_t v = 0;
   const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), v, hex ? 16 : 10);
-  if (digits.empty() || ec != std::errc() || end != digits.data() + digits.size() || v > uint64_t{1} << 62)
-    return fail(where, "'" + std::string(text) + "' is not an integer");
+  const bool is_number = ec != std::errc::invalid_argument && end == digits.data() + digits.size();
+  if (digits.empty() || !is_number) return fail(where, "'" + std::string(text) + "' is not an integer");
+  if (ec == std::errc::result_out_of_range || v > uint64_t{1} << 62)
+    return fail(where, "'" + std::string(text) + "' is too large: integers go up to 2^62");
   return negative ? -static_cast<int64_t>(v) : static_cast<int64_t>(v);
 }
 

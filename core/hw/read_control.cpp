@@ -127,6 +127,7 @@ void read_csr(ReadContext& cx, const yaml::Node& n) {
     r.value = rm.word("ro", {"arch_hash"});
     if (!r.value.empty()) r.access = "ro";
     r.names = rm.texts("names");
+    for (const std::string& name : r.names) cx.valid_name(name, rm.find("names")->loc());
     if (const auto* bits = rm.find("bits")) read_flags(cx, *bits, r);
     rm.done();
     if (r.bits != 32 && r.bits != 64)
@@ -159,6 +160,14 @@ void check_references(ReadContext& cx) {
       cx.error(s.loc, "'conflict' of '" + s.name + "' is neither \"stall QUEUE\" nor error");
     if (!s.base.empty() && cx.hw.find_csr(s.base) < 0)
       cx.error(s.loc, "'base' of '" + s.name + "' names the register '" + s.base + "', which csr does not have");
+    if (const int r = cx.hw.find_csr(s.base); r >= 0) {
+      const HwCsr& base = cx.hw.csr[static_cast<size_t>(r)];
+      if (base.count < std::ssize(s.segments))
+        cx.error(s.loc,
+                 "'" + s.name + "' has " + std::to_string(s.segments.size()) + " segments, and its register '" +
+                     s.base + "' has n = " + std::to_string(base.count) + " elements for their places",
+                 "line " + std::to_string(base.loc.line) + ": n: " + std::to_string(s.segments.size()));
+    }
   }
 }
 

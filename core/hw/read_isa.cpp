@@ -165,6 +165,13 @@ bool read_texts(ReadContext& cx, MapReader& m, HwVariant& v) {
   return does || stages;
 }
 
+bool can_both_hold(const HwVariant& a, const HwVariant& b) {
+  for (const auto& [field, value] : a.fix)
+    for (const auto& [other, its] : b.fix)
+      if (field == other && value != its) return false;
+  return true;
+}
+
 void read_variants(ReadContext& cx, MapReader& m, HwInsn& insn) {
   HwVariant whole;
   const bool has_text = read_texts(cx, m, whole);
@@ -173,13 +180,19 @@ void read_variants(ReadContext& cx, MapReader& m, HwInsn& insn) {
   if (!n) return;
   if (has_text) cx.error(n->loc(), m.what() + " has a text and 'variants' too");
   MapReader vm(cx, *n, "variants of " + m.what());
+  const size_t errors_before = cx.errors.diagnostics.size();
   for (const auto& e : vm.entries()) {
     HwVariant v;
     v.name = e.key;
+    cx.valid_name(e.key, e.loc());
     MapReader one(cx, *e.value, "variant '" + e.key + "' of " + m.what());
     if (const auto* fix = one.need("fix")) read_fix(cx, *fix, insn, v);
     if (!read_texts(cx, one, v)) cx.error(e.loc(), one.what() + " says nothing about what it does");
     one.done();
+    for (const HwVariant& other : insn.variants)
+      if (cx.errors.diagnostics.size() == errors_before && !other.name.empty() && can_both_hold(other, v))
+        cx.error(e.loc(), "variants '" + other.name + "' and '" + v.name + "' of insn '" + insn.name +
+                              "' can hold at once: no field that both fix tells them apart");
     insn.variants.push_back(std::move(v));
   }
 }
@@ -267,6 +280,7 @@ void read_isa(ReadContext& cx, const yaml::Node& n) {
   HwIsa& isa = cx.hw.isa;
   if (!m.has("word")) {
     cx.hw.features = m.texts("features");
+    if (const auto* f = m.find("features")) cx.hw.places["isa.features"] = f->loc();
     return m.done();
   }
   isa.word_bits = static_cast<int>(m.integer("word", 32, 4096, 32));

@@ -45,6 +45,15 @@ HwView read_view(ReadContext& cx, const std::string& name, const yaml::Node& n) 
   return v;
 }
 
+int64_t whole_words(ReadContext& cx, const yaml::Node& size, const HwElem& elem) {
+  const size_t errors_before = cx.errors.diagnostics.size();
+  const int64_t bytes = cx.take(parse_bytes(cx.text(size), size.loc()));
+  if (cx.errors.diagnostics.size() == errors_before && (bytes == 0 || bytes % elem.bytes() != 0))
+    cx.error(size.loc(), "a memory of " + std::to_string(bytes) + " bytes, and an element has " +
+                             std::to_string(elem.bytes()) + ": at least one, and no part of one");
+  return std::max<int64_t>(bytes / elem.bytes(), 1);
+}
+
 void read_memory(ReadContext& cx, MapReader& m, HwState& s) {
   const size_t errors_before = cx.errors.diagnostics.size();
   if (const auto* n = m.need("elem")) s.elem = cx.elem(cx.text(*n), n->loc());
@@ -55,7 +64,7 @@ void read_memory(ReadContext& cx, MapReader& m, HwState& s) {
   else if (words)
     s.words = cx.integer(*words, 1, kMaxWords);
   else
-    s.words = cx.take(parse_bytes(cx.text(*size), size->loc())) / s.elem.bytes();
+    s.words = whole_words(cx, *size, s.elem);
   if (const auto* segments = m.find("segments")) {
     s.kind = HwState::Kind::external;
     MapReader sm(cx, *segments, "segments of " + m.what());
@@ -72,6 +81,7 @@ void read_memory(ReadContext& cx, MapReader& m, HwState& s) {
   if (const auto* ports = m.find("ports")) {
     MapReader pm(cx, *ports, "ports of " + m.what());
     for (const auto& e : pm.entries()) {
+      cx.valid_name(e.key, e.loc());
       if (e.key[0] != 'r' && e.key[0] != 'w')
         cx.error(e.loc(), "port '" + e.key + "' begins with neither r (read) nor w (write)");
       s.ports.push_back({e.key, e.key[0] == 'w', cx.texts(*e.value)});
@@ -179,7 +189,7 @@ void read_params(ReadContext& cx, const yaml::Node& n, const std::map<std::strin
     const size_t errors_before = cx.errors.diagnostics.size();
     int64_t value = over != overrides.end() ? over->second : m.integer(e.key, -(int64_t{1} << 40), int64_t{1} << 40, 0);
     if (cx.errors.diagnostics.size() > errors_before) value = 1;  // something that fits, so that only this is reported
-    cx.hw.params.push_back({e.key, value});
+    cx.hw.params.push_back({e.key, value, e.loc()});
     names.push_back(e.key);
   }
   for (const auto& [name, value] : overrides)

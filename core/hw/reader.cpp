@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "core/hw/quantity.h"
 
@@ -65,7 +66,7 @@ std::string ReadContext::text(const yaml::Node& n) {
 }
 
 bool ReadContext::valid_name(std::string_view s, const Loc& loc) {
-  bool ok = !s.empty() && s.size() <= 64 && !std::isdigit(static_cast<unsigned char>(s[0]));
+  bool ok = !s.empty() && s.size() <= 64 && std::isalpha(static_cast<unsigned char>(s[0]));
   for (const char c : s) ok = ok && (std::isalnum(static_cast<unsigned char>(c)) || c == '_');
   if (!ok) error(loc, "'" + std::string(s) + "' is not a name", "use letters, digits and _, a letter first");
   return ok;
@@ -136,10 +137,26 @@ HwElem ReadContext::elem(const std::string& s, const Loc& loc) {
   return e;
 }
 
+HwTime ReadContext::latency(HwTime t, const Loc& loc) {
+  constexpr double kMost = 1 << 20;
+  if (!t.in_cycles) {
+    const auto clock = hw.clocks.find("base");
+    if (clock == hw.clocks.end()) {
+      error(loc, "a time in seconds, and there is no clock to count it by",
+            "say it in cycles, or give the description a 'clock'");
+      return {};
+    }
+    t = {t.value * clock->second, true};
+  }
+  t.value = std::ceil(t.value - 1e-6);  // what is said in ns is not exact in binary
+  if (t.value > kMost) error(loc, "a latency of more than " + std::to_string(static_cast<int64_t>(kMost)) + " cycles");
+  return t;
+}
+
 HwTiming ReadContext::timing(const yaml::Node& n, const std::string& what) {
   HwTiming t;
   MapReader m(*this, n, "timing of " + what);
-  if (const auto* v = m.find("read_latency")) t.read_latency = take(parse_time(text(*v), v->loc()));
+  if (const auto* v = m.find("read_latency")) t.read_latency = latency(take(parse_time(text(*v), v->loc())), v->loc());
   if (const auto* v = m.find("boundary")) t.boundary = take(parse_bytes(text(*v), v->loc()));
   if (const auto* v = m.find("peak")) t.peak = take(parse_rate(text(*v), v->loc()));
   t.burst_max = m.maybe_integer("burst_max", 1, 65536);

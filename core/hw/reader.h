@@ -49,6 +49,7 @@ class ReadContext {
   HwElem elem(const std::string& text, const Loc& loc);  // "s8[R]", "s32"
   std::optional<DType> dtype(std::string_view text, const Loc& loc);
   HwTiming timing(const yaml::Node& n, const std::string& what);
+  HwTime latency(HwTime t, const Loc& loc);  // in whole cycles of the base clock
 
   // Names of params only.
   HwNames param_names() const;
@@ -104,6 +105,10 @@ void read_ops(ReadContext& cx, const yaml::Node& n);
 void read_cost(ReadContext& cx, const yaml::Node& n);
 void read_rtl(ReadContext& cx, const yaml::Node& n);
 void check_references(ReadContext& cx);  // between sections, after all are read
+
+// The file that `key` of the map names, relative to a folder that nothing may lead out of. It is called `name` in
+// messages and in HwDescription::places.
+std::string read_path(ReadContext& cx, MapReader& m, std::string_view key, const std::string& name);
 
 // The fields, loops and texts of instructions become kernels, once state and defs are known.
 void build_forms(ReadContext& cx);

@@ -27,7 +27,7 @@ class SimPort : public DlcPort {
   Result<> find_registers() {
     for (const char* name : {"ID", "CTRL", "STAT", "COUNT", "ERR", "EPC", "IRQ_EN"})
       if (hw_.find_csr(name) < 0)
-        return fail({hw_.file, 0, 0, {}}, fmt::format("'csr' has no register '{}', which a device needs", name));
+        return fail(hw_.place("csr"), fmt::format("'csr' has no register '{}', which a device needs", name));
     const std::pair<const char*, std::vector<const char*>> flags[] = {{"CTRL", {"start", "reset"}},
                                                                       {"STAT", {"busy", "done", "err"}},
                                                                       {"ERR", {"cause", "queue"}},
@@ -39,11 +39,9 @@ class SimPort : public DlcPort {
     for (size_t i = 0; i < hw_.state.size(); ++i)
       if (hw_.state[i].kind == HwState::Kind::external) external_ = static_cast<int>(i);
     if (external_ < 0 || segment("code") < 0)
-      return fail({hw_.file, 0, 0, {}}, "there is no external memory with a segment 'code'");
+      return fail(hw_.place("state"), "there is no external memory with a segment 'code'");
     const std::string& base = external().base;
     if (base.empty()) return fail(external().loc, "the external memory has no 'base', which a device needs");
-    if (reg(base).count < static_cast<int64_t>(external().segments.size()))
-      return fail(reg(base).loc, "register '" + base + "' has fewer elements than the external memory has segments");
     return {};
   }
 

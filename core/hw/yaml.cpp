@@ -29,6 +29,9 @@ class Builder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     auto n = make(Kind::scalar, mark, tag);
+    for (const char c : value)
+      if (const auto u = static_cast<unsigned char>(c); (u < 0x20 && c != '\n' && c != '\t') || u == 0x7f)
+        throw Refused{at(mark), "a text with a control character", "letters, blanks and new lines only"};
     n->quoted = tag == "!";
     n->text = value;
     add(std::move(n), anchor);

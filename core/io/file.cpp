@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/io/regular.h"
 #include "dlc/io/pending_file.h"
 
 namespace dlc {
@@ -55,12 +56,19 @@ Result<MappedFile> map_at(const std::string& path, int fd, uint64_t offset, size
 }  // namespace
 
 Result<MappedFile> map_file(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // A pipe without a writer would block otherwise; a regular file does not care.
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) return system_error(path, "cannot open");
+  return map_regular(fd.get(), path);
+}
+
+Result<MappedFile> map_regular(int fd, const std::string& path) {
   struct stat st{};
-  if (::fstat(fd.get(), &st) != 0) return system_error(path, "cannot read");
-  if (!S_ISREG(st.st_mode)) return fail({path, 0, 0, {}}, "is not a regular file");
-  return map_at(path, fd.get(), 0, static_cast<size_t>(st.st_size));
+  if (::fstat(fd, &st) != 0) return system_error(path, "cannot read");
+  if (!S_ISREG(st.st_mode))
+    return fail({path, 0, 0, {}}, "is not a regular file",
+                S_ISDIR(st.st_mode) ? "" : "a pipe or device is not read: write what it gives to a file first");
+  return map_at(path, fd, 0, static_cast<size_t>(st.st_size));
 }
 
 Result<PendingFile> PendingFile::open(const std::string& path) {

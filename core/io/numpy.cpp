@@ -193,13 +193,14 @@ Tensor unpacked(const Tensor& t, DType type) {
 Result<NamedTensors> read_npz(const std::string& path) {
   const Loc where{path, 0, 0, {}};
   DLC_TRY(const MappedFile whole, map_file(path));
-  int code = 0;
-  Zip zip(zip_open(path.c_str(), ZIP_RDONLY, &code));
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t* source = zip_source_buffer_create(whole.bytes.data(), whole.bytes.size(), 0, &error);
+  Zip zip(source == nullptr ? nullptr : zip_open_from_source(source, ZIP_RDONLY, &error));
   if (!zip) {
-    zip_error_t e;
-    zip_error_init_with_code(&e, code);
-    const std::string text = zip_error_strerror(&e);
-    zip_error_fini(&e);
+    if (source != nullptr) zip_source_free(source);
+    const std::string text = zip_error_strerror(&error);
+    zip_error_fini(&error);
     return fail(where, fmt::format("cannot read as .npz: {}", text));
   }
   NamedTensors out;

@@ -107,14 +107,46 @@ class Compiler {
     }
     DLC_TRY(const Footprints footprints, Footprints::make(hw_));
     DLC_CHECK(map::synchronise(hw_, footprints, out_.program));
+    DLC_CHECK(fits());
     if (options_.prove) {
       DLC_TRY(const ProgramCheck check, check_program(hw_, out_.program));
-      if (!check.ok()) return fail({}, "the program is not right: " + report(hw_, out_.program, check));
+      if (!check.ok())
+        return fail(blamed(check), "the program is not right: " + report(hw_, out_.program, check),
+                    "the line is what the machine has too little of, or says wrongly");
     }
     const auto times = predict_times(hw_, out_.program);
     const auto cycles = layer_cycles(hw_, out_, times, times.empty() ? 0 : times.back().retire);
     for (size_t l = 0; l < cycles.size(); ++l) out_.layers[l].predicted_cycles = cycles[l];
     return {};
+  }
+
+  // The segments share one memory.
+  Result<> fits() const {
+    const HwState& memory = hw_.state_of(machine_.code);
+    const auto has = static_cast<uint64_t>(memory.words * memory.word_bytes());
+    const size_t code = out_.program.size() * static_cast<size_t>(hw_.isa.words32()) * 4;
+    uint64_t end = 0;
+    segment_bases(hw_, out_, code, &end);
+    if (end <= has) return {};
+    std::string parts;
+    const auto sizes = segment_sizes(hw_, out_, code);
+    for (size_t s = 0; s < sizes.size(); ++s)
+      if (sizes[s] > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", hw_.spaces[s].name, sizes[s]);
+    return fail(memory.loc,
+                fmt::format("the program needs {} bytes of '{}', which has {} (bytes of each segment, which begin at "
+                            "whole pages: {})",
+                            end, memory.name, has, parts),
+                fmt::format("a larger 'size' of '{}', or a smaller model", memory.name));
+  }
+
+  // What of the description is behind the first problem.
+  Loc blamed(const ProgramCheck& check) const {
+    if (check.problems.empty()) return hw_.place("sync");
+    const ProgramProblem& p = check.problems.front();
+    if (p.kind == "deadlock" || p.kind == "overflow" || p.kind == "waiters")
+      return hw_.state[static_cast<size_t>(hw_.sync->object)].loc;
+    if (p.space >= 0) return hw_.state_of(p.space).loc;
+    return hw_.isa.insns[static_cast<size_t>(out_.program[static_cast<size_t>(p.instruction)].insn)].loc;
   }
 
   Mapper& mapper_;

@@ -134,7 +134,7 @@ size_t on_device(const Placed& p) {
 
 // Nodes that the device would take if sizes were known.
 Result<> symbolic(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
-                  Placed& placed) {
+                  const ModelNodes& model, Placed& placed) {
   std::set<std::string> symbols;
   for (const NodeId n : g.order())
     for (const ValueId v : g.node(n).outputs)
@@ -145,7 +145,7 @@ Result<> symbolic(const Graph& g, const HwDescription& hw, const std::string& de
   if (symbols.empty()) return {};
   auto fixed = with_smallest_shapes(g);
   if (!fixed) return {};  // the smallest sizes are not possible: nothing can be said
-  DLC_TRY(const Placed known, map::place(*fixed, hw, device, ask));
+  DLC_TRY(const Placed known, map::place(*fixed, hw, device, ask, model));
   if (on_device(known) <= on_device(placed)) return {};
   std::string names, next;
   for (const std::string& s : symbols) {
@@ -166,11 +166,11 @@ Result<> symbolic(const Graph& g, const HwDescription& hw, const std::string& de
 // Whether it is the description's `ops:` that keeps the machine from doing anything: without it something would run
 // there, or was meant to and does not fit.
 Result<bool> is_by_rule(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
-                        const Placed& placed) {
+                        const ModelNodes& model, const Placed& placed) {
   if (std::ranges::none_of(placed.nodes, [](const NodePlacement& p) { return p.rule == "ops"; })) return false;
   HwDescription without = hw;
   without.ops.clear();
-  DLC_TRY(const Placed free, map::place(g, without, device, ask));
+  DLC_TRY(const Placed free, map::place(g, without, device, ask, model));
   return on_device(free) > 0 || !free.problems.empty();
 }
 
@@ -192,7 +192,7 @@ Result<const NodePlacement*> most_work(const Graph& g, const Placed& placed) {
 
 // A compilation that gives the machine nothing at all to do is told.
 Result<> nothing(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
-                 const std::map<std::string, std::string>& in_float, Placed& placed) {
+                 const ModelNodes& model, Placed& placed) {
   if (on_device(placed) > 0 || placed.units.empty() || !placed.problems.empty()) return {};
   const auto problem = [&](Loc loc, std::string message, std::string next) {
     placed.problems.push_back({Severity::error, std::move(loc), std::move(message), std::move(next)});
@@ -207,7 +207,7 @@ Result<> nothing(const Graph& g, const HwDescription& hw, const std::string& dev
     return {};
   }
   DLC_TRY(const NodePlacement* node, most_work(g, placed));
-  DLC_TRY(const bool by_rule, is_by_rule(g, hw, device, ask, placed));
+  DLC_TRY(const bool by_rule, is_by_rule(g, hw, device, ask, model, placed));
   if (by_rule || node == nullptr) {
     placed.problems.push_back(
         {Severity::warning, {hw.file, 0, 0, {}}, message + ": its description leaves to the host what could", {}});
@@ -221,7 +221,7 @@ Result<> nothing(const Graph& g, const HwDescription& hw, const std::string& dev
     problem({}, fmt::format("{}: it computes in floats, {} in integers", message, hw.name),
             "quantise it first: QuantizeLinear and DequantizeLinear around its operators (QDQ), as onnxruntime's "
             "quantize_static writes them; or compile it for the CPU: --hw=native");
-  else if (const auto why = in_float.find(node->name); why != in_float.end())
+  else if (const auto why = model.in_float.find(node->name); why != model.in_float.end())
     problem({{}, 0, 0, node->name}, fmt::format("{}; {} stays in float: {}", message, node->op, why->second),
             "dlc explain says it for every node");
   else
@@ -282,11 +282,11 @@ Result<> check_rules(const HwDescription& hw, const RecordSet& records) {
 }
 
 Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
-                               const std::map<std::string, std::string>& in_float) {
+                               const ModelNodes& model) {
   DLC_CHECK(check_rules(hw, g.record_set()));
-  DLC_TRY(Placed placed, map::place(g, hw, device, ask));
-  DLC_CHECK(symbolic(g, hw, device, ask, placed));
-  DLC_CHECK(nothing(g, hw, device, ask, in_float, placed));
+  DLC_TRY(Placed placed, map::place(g, hw, device, ask, model));
+  DLC_CHECK(symbolic(g, hw, device, ask, model, placed));
+  DLC_CHECK(nothing(g, hw, device, ask, model, placed));
   Partitioning out;
   const Graph apart = detail::with_names_apart(g);
   DLC_TRY(out.partitions, Cutter(apart, placed.units, device).run());

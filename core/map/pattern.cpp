@@ -53,13 +53,13 @@ class MachineReader {
   Result<Machine> run() {
     for (size_t i = 0; i < hw_.isa.insns.size(); ++i)
       for (const HwForm& f : hw_.isa.insns[i].forms) form(static_cast<int>(i), f);
-    if (out_.movers.empty()) return fail({hw_.file, 0, 0, {}}, hw_.name + ": no instruction copies from or to memory");
+    if (out_.movers.empty()) return fail(hw_.place("isa"), hw_.name + ": no instruction copies from or to memory");
     out_.lanes = out_.movers.front().lanes;
     out_.code = segment(".code");
     out_.weights = segment(".weights");
     out_.arena = segment(".arena");
     if (out_.code < 0 || out_.weights < 0 || out_.arena < 0)
-      return fail({hw_.file, 0, 0, {}}, hw_.name + " has no external memory with segments code, weights and arena");
+      return fail(hw_.place("state"), hw_.name + " has no external memory with segments code, weights and arena");
     return std::move(out_);
   }
 

@@ -80,8 +80,9 @@ class Questions {
 
 class Placer {
  public:
-  Placer(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask)
-      : g_(g), users_(g.all_users()), hw_(hw), device_(device), ask_(ask) {
+  Placer(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
+         const ModelNodes& model)
+      : g_(g), users_(g.all_users()), hw_(hw), device_(device), ask_(ask), model_(model) {
     out_.nodes.resize(g.node_count());
   }
 
@@ -188,7 +189,7 @@ class Placer {
     const NodeId first = part.nodes.front();
     if (const HwOpRule* r = rule_of(first)) {
       const Refusal rule{.rule = "ops", .why = r->why, .yaml_line = r->loc.line};
-      if (r->place == "refuse") problem(first, g_.node(first).op + " is refused: " + r->why, rule);
+      if (r->place == "refuse") problem(first, refused_op(*r, g_.node(first)) + " is refused: " + r->why, rule);
       return take(part, 1, "host", rule, left);
     }
     if (!part.against) return take(part, 1, "host", {.rule = "no kernel", .why = kExtern}, left);
@@ -220,7 +221,7 @@ class Placer {
   void problem(NodeId n, const std::string& message, const Refusal& r) {
     const auto same = std::ranges::find_if(problems_, [&](const auto& p) { return p.first.message == message; });
     if (same != problems_.end()) {
-      ++same->second;
+      if (same->first.loc.node != name(n)) ++same->second;
       return;
     }
     problems_.push_back({{Severity::error, {hw_.file, r.yaml_line, 0, name(n)}, message, r.next}, 0});
@@ -266,6 +267,22 @@ class Placer {
 
   // ---- rules
 
+  // As the rule calls it.
+  std::string refused_op(const HwOpRule& r, const Node& node) const {
+    for (const std::string& op : r.ops)
+      if (op != "*" && is_named(node, op)) return op;
+    return node.op;
+  }
+
+  // Whether the node is this op, or came of one when the model became integers.
+  bool is_named(const Node& node, const std::string& op) const {
+    if (op == "*" || op == node.op) return true;
+    return std::ranges::any_of(node.locations, [&](const std::string& name) {
+      const auto was = model_.ops.find(name);
+      return was != model_.ops.end() && was->second.contains(op);
+    });
+  }
+
   // The first entry of `ops` for the node: it names its op, and each of its `types` is one of its operands or results.
   const HwOpRule* rule_of(NodeId n) const {
     const Node& node = g_.node(n);
@@ -274,7 +291,7 @@ class Placer {
       return std::ranges::any_of(node.inputs, is) || std::ranges::any_of(node.outputs, is);
     };
     for (const HwOpRule& r : hw_.ops) {
-      const bool named = std::ranges::any_of(r.ops, [&](const std::string& op) { return op == "*" || op == node.op; });
+      const bool named = std::ranges::any_of(r.ops, [&](const std::string& op) { return is_named(node, op); });
       if (named && std::ranges::all_of(r.types, has_type)) return &r;
     }
     return nullptr;
@@ -285,6 +302,7 @@ class Placer {
   const HwDescription& hw_;
   const std::string& device_;
   const AskDevice& ask_;
+  const ModelNodes& model_;
   Views views_;                           // reshaped values that are read as they lie, and what they are views of
   std::set<NodeId> on_host_;              // reshapes that are not
   std::vector<std::vector<Unit>> units_;  // per group
@@ -294,8 +312,9 @@ class Placer {
 
 }  // namespace
 
-Result<Placed> place(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask) {
-  return Placer(g, hw, device, ask).run();
+Result<Placed> place(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
+                     const ModelNodes& model) {
+  return Placer(g, hw, device, ask, model).run();
 }
 
 }  // namespace dlc::map

@@ -21,6 +21,7 @@ struct Placed {
   std::vector<Diagnostic> problems;  // nodes that the device was meant for, and cannot do
 };
 
-Result<Placed> place(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask);
+Result<Placed> place(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
+                     const ModelNodes& model = {});
 
 }  // namespace dlc::map

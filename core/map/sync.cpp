@@ -20,7 +20,7 @@ class Synchroniser {
         issued_(hw.queues.size()) {}
 
   Result<> run() {
-    if (!hw_.sync) return fail({}, hw_.name + " has no way to synchronise its queues");
+    if (!hw_.sync) return fail(hw_.place("family"), hw_.name + " has no way to synchronise its queues");
     accesses_.resize(hw_.spaces.size());
     const int64_t most = (int64_t{1} << hw_.state[static_cast<size_t>(hw_.sync->object)].counter_bits) - 1;
     reach_ = std::max<int64_t>(most - most / 4, 1);

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "core/numerics/rewriter.h"
-#include "dlc/io/file.h"
+#include "dlc/io/inside.h"
 
 namespace dlc {
 
@@ -73,6 +73,8 @@ class Commit {
   Commit(Graph& g, NumericsReport& report) : g_(g), r_(g), report_(report) {}
 
   Result<> run() {
+    for (const NodeId id : g_.order())
+      for (const std::string& name : g_.node(id).locations) report_.ops[name].insert(g_.node(id).op);
     DLC_CHECK(commute_with_movement(r_));
     r_.count_uses();
     for (const NodeId id : g_.order())
@@ -184,8 +186,9 @@ Result<std::shared_ptr<const RecordSet>> load_recipes(const HwDescription& hw) {
   if (hw.recipes.empty())
     return fail({hw.file, 0, 0, {}}, fmt::format("'{}' names no recipes", hw.name),
                 "add `recipes: FILE` with op records over the machine's defs (docs/numerics.md)");
-  const std::string path = (std::filesystem::path(hw.file).parent_path() / hw.recipes).string();
-  DLC_TRY(const MappedFile f, map_file(path));
+  const std::filesystem::path folder = std::filesystem::path(hw.file).parent_path();
+  const std::string path = (folder / hw.recipes).string();
+  DLC_TRY(const MappedFile f, map_inside(folder.string(), hw.recipes, "recipes", hw.place("recipes")));
   DLC_TRY(const RecordSet defs, RecordSet::parse(hw.defs_text, hw.file, &RecordSet::builtin()));
   DLC_TRY(RecordSet all, RecordSet::parse(f.text(), path, &defs));
   return std::make_shared<const RecordSet>(std::move(all));

@@ -1,6 +1,5 @@
 #include "frontends/onnx/external_data.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -8,9 +7,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
-#include "dlc/io/fd.h"
+#include "dlc/io/inside.h"
 
 namespace dlc::onnx_frontend {
 
@@ -38,38 +36,15 @@ Result<MappedFile> map_range(int fd, uint64_t file_size, uint64_t offset, uint64
 
 Result<MappedFile> map_external(const std::string& folder, const std::string& location, uint64_t offset,
                                 uint64_t length, const Loc& where) {
-  const auto refuse = [&](const char* why) {
-    return fail(where, fmt::format("external data '{}' is refused: {}", location, why),
-                "external data must be a regular file inside the model's folder");
-  };
-  if (folder.empty()) return refuse("the model was not read from a folder");
-  if (location.empty()) return refuse("the location is empty");
-  if (location.find('\0') != std::string::npos) return refuse("the location has a zero byte");
-  const std::filesystem::path path(location);
-  if (path.is_absolute()) return refuse("the path is absolute");
-
-  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return fail(where, fmt::format("cannot open folder '{}': {}", folder, std::strerror(errno)));
-  // One component at a time without following links: what was checked is what is opened.
-  for (auto it = path.begin(); it != path.end(); ++it) {
-    const std::string part = it->string();
-    if (part.empty() || part == ".") continue;
-    if (part == "..") return refuse("the path leaves the folder ('..')");
-    const bool last = std::next(it) == path.end();
-    Fd next(
-        ::openat(fd.get(), part.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (last ? 0 : O_DIRECTORY)));
-    if (next.get() < 0) {
-      if (errno == ELOOP || errno == ENOTDIR) return refuse("a part of the path is a symbolic link or not a folder");
-      return fail(where, fmt::format("cannot open external data '{}': {}", location, std::strerror(errno)),
-                  "put the data file beside the model");
-    }
-    fd = std::move(next);
-  }
+  if (folder.empty())
+    return fail(where, fmt::format("external data '{}' is refused: the model was not read from a folder", location));
+  DLC_TRY(const Fd fd, open_inside(folder, location, "external data", where));
   struct stat st{};
   if (::fstat(fd.get(), &st) != 0)
     return fail(where, fmt::format("cannot read '{}': {}", location, std::strerror(errno)));
-  if (!S_ISREG(st.st_mode)) return refuse("it is not a regular file");
-  if (st.st_nlink > 1) return refuse("the file has more than one hard link");
+  if (st.st_nlink > 1)
+    return fail(where, fmt::format("external data '{}' is refused: the file has more than one hard link", location),
+                "external data must be a regular file inside the model's folder");
   return map_range(fd.get(), static_cast<uint64_t>(st.st_size), offset, length, where, location);
 }
 

@@ -1,5 +1,6 @@
 // The cpu backend: programs to machine code through LLVM.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <chrono>
@@ -27,7 +28,13 @@ Result<HwDescription> description(const EmitRequest& r) {
     DLC_TRY(HwArgument arg, parse_hw_argument("hw," + r.hardware_params));
     overrides = std::move(arg.params);
   }
-  return parse_hw(r.hardware, r.hardware_file, overrides);
+  DLC_TRY(HwDescription hw, parse_hw(r.hardware, r.hardware_file, overrides));
+  std::string near;
+  if (const auto unknown = Target::unknown(hw.features, &near); !unknown.empty())
+    return fail(hw.place("isa.features"), fmt::format("x86-64 has no feature '{}'", fmt::join(unknown, "', '")),
+                near.empty() ? "features are named as LLVM does, or as --hw=native does (`dlc hw explain native`)"
+                             : fmt::format("did you mean '{}'?", near));
+  return hw;
 }
 
 Target target_of(const HwDescription& hw) {
@@ -101,6 +108,12 @@ Result<> put_program(const Prepared& prepared, const Program& given, EmitResult&
 class CpuBackend : public Backend {
  public:
   std::string name() const override { return "cpu"; }
+
+  // It takes every call; what the machine is must be right.
+  Result<std::vector<Refusal>> match(const EmitRequest& r) override {
+    DLC_CHECK(description(r));
+    return std::vector<Refusal>{};
+  }
 
   Result<> emit(const EmitRequest& r, EmitResult& result) override {
     DLC_TRY(const HwDescription hw, description(r));

@@ -1,5 +1,7 @@
 // Models that the accelerator cannot take, and what is said of them.
 
+#include <tuple>
+
 #include "tests/error/json.h"
 
 using namespace dlc::test;
@@ -178,6 +180,31 @@ TEST_CASE("an op that the description refuses", "[error]") {
   f.write("m.onnx", convolution());
   machine_with_rule(f, "{op: int_conv, place: refuse, why: not on this board}");
   must_fail(f, "--hw=my.yaml m.onnx -o m.dlca", {"my.yaml:2", "int_conv is refused: not on this board (node conv)"});
+}
+
+TEST_CASE("a rule names an op as the model has it, or as the machine does", "[error]") {
+  const Folder f("asic_rule_names");
+  f.write("m.onnx", convolution());
+  machine_with_rule(f, "{op: conv, place: refuse, why: not on this board}");
+  must_fail(f, "--hw=my.yaml m.onnx -o m.dlca", {"my.yaml:2", "conv is refused: not on this board (node conv)"});
+  machine_with_rule(f, "{op: conv, place: host, why: not on this board}");
+  const Outcome o = must_succeed(f, "--hw=my.yaml m.onnx -o m.dlca");
+  CHECK_THAT(o.err, Catch::Matchers::Contains("leaves to the host what could"));
+}
+
+TEST_CASE("a machine that has too little says of what, and where", "[error]") {
+  const Folder f("asic_too_little");
+  f.write("m.onnx", convolution());
+  f.write("asic.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"size: 4GiB", "size: 1KiB", "my.yaml:12:3: error: the program needs "},
+      {"size: 4GiB", "size: 12KiB", "of 'dram', which has 12288 (bytes of each segment"},
+      {"counter: 8", "counter: 1", "my.yaml:28:3: error: the program is not right: "}};
+  for (const auto& [from, to, message] : cases) {
+    std::string yaml = read_file(DLC_SOURCE_DIR "/hwdesc/asic.yaml");
+    f.write("my.yaml", yaml.replace(yaml.find(from), std::string(from).size(), to));
+    must_fail(f, "--hw=my.yaml m.onnx -o m.dlca", {message, "next: "});
+  }
 }
 
 TEST_CASE("every node is explained", "[error]") {

@@ -1,4 +1,8 @@
 // Bad hardware descriptions.
+#include <sys/stat.h>
+
+#include <tuple>
+
 #include "tests/error/run.h"
 
 using namespace dlc::test;
@@ -103,6 +107,92 @@ TEST_CASE("descriptions that are not there, or not text", "[error]") {
   must_fail(f, "hw check a.yaml", {"a.yaml", "error: "});
   f.write("m.onnx", mlp());
   must_fail(f, "--hw=asic,NOPE=3 m.onnx -o m.dlca", {"NOPE"});
-  must_fail(f, "--hw=native,max=v2,max=v3 m.onnx -o m.dlca", {"max is given twice"});
+  must_be_usage(f, "--hw=native,max=v2,max=v3 m.onnx -o m.dlca", {"max is given twice"});
   must_fail(f, "--hw=native,max=v9 m.onnx -o m.dlca", {"max=v9 is not one of v1, v2, v3, v4"});
+}
+
+namespace {
+
+std::string asic_with(const std::string& from, const std::string& to) {
+  std::string yaml = read_file(DLC_SOURCE_DIR "/hwdesc/asic.yaml");
+  const size_t at = yaml.find(from);
+  REQUIRE(at != std::string::npos);
+  return yaml.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("what is read must be a file: a pipe is refused and not waited for", "[error]") {
+  const Folder f("fifo");
+  std::filesystem::create_directory(f / "plugins");
+  for (const char* pipe : {"p.yaml", "p.onnx", "p.npz", "p.npy", "p.recipes", "p.dlca", "p.dlct", "plugins/p.so",
+                           "plugins/p.plugin.yaml", "plugins/q.plugin.yaml"})
+    REQUIRE(mkfifo((f / pipe).c_str(), 0600) == 0);
+  f.write("plugins/q.so", "x");
+  f.write("m.onnx", mlp());
+  f.write("like.yaml", "dlc_hw: 1\nname: a\nlike: p.yaml\n");
+  f.write("recipes.yaml", asic_with("recipes: asic.recipes", "recipes: p.recipes"));
+  for (const char* arguments :
+       {"hw check p.yaml", "hw check like.yaml", "hw check recipes.yaml", "--hw=p.yaml m.onnx -o m.dlca",
+        "p.onnx -o m.dlca", "explain p.onnx", "run p.dlca", "opt p.dlct", "run m.onnx --input p.npz",
+        "run m.onnx --input x=p.npy", "compare m.onnx --input p.npz"})
+    must_fail(f, arguments, {"not a regular file"}, "timeout 20");
+  const Outcome o = dlc::test::dlc(f, "plugins --why --plugin-path plugins", "timeout 20");
+  CHECK(o.code == 0);
+  for (const char* part :
+       {"q.plugin.yaml: error: is not a regular file", "p.plugin.yaml: error: is not a regular file"})
+    CHECK_THAT(o.out, Catch::Matchers::Contains(part));
+}
+
+TEST_CASE("what a description names stays in its folder", "[error]") {
+  const Folder f("inside");
+  std::filesystem::create_directory(f / "hw");
+  f.write("victim.txt", "precious");
+  f.write("secret.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
+  std::filesystem::create_symlink("../secret.recipes", f / "hw/link.recipes");
+  const std::string recipes = "recipes: asic.recipes", package = "package: nx_cfg.svh";
+  const std::string absolute = f / "secret.recipes";
+  const std::tuple<std::string, std::string, std::string> cases[] = {
+      {recipes, "recipes: ../secret.recipes", "the path leaves the folder"},
+      {recipes, "recipes: " + absolute, "the path is absolute"},
+      {recipes, "recipes: link.recipes", "a symbolic link"},
+      {package, "package: ../../victim.txt", "is not the name of a SystemVerilog file"},
+      {package, "package: " + (f / "victim.svh"), "is not a name"}};
+  for (const auto& [from, to, why] : cases) {
+    f.write("hw/a.yaml", asic_with(from, to));
+    f.write("hw/asic.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
+    must_fail(f, "hw check hw/a.yaml", {"hw/a.yaml:", why});
+    if (from == package) must_fail(f, "hw build-rtl hw/a.yaml -o built", {"hw/a.yaml:", why});
+  }
+  CHECK(read_file(f / "victim.txt") == "precious");
+}
+
+TEST_CASE("a manifest without its library is mentioned", "[error]") {
+  const Folder f("alone");
+  f.write("gone.plugin.yaml", "dlc_plugin: 1\nname: gone\nversion: 1\nabi: 1\nschemes: [gone]\n");
+  const Outcome o = must_succeed(f, "plugins --why --plugin-path .");
+  CHECK_THAT(o.out, Catch::Matchers::Contains("its library is not beside it: there is no libgone.so"));
+}
+
+TEST_CASE("features that LLVM does not know", "[error]") {
+  const Folder f("features");
+  f.write("m.onnx", mlp());
+  f.write("a.yaml", "dlc_hw: 1\nname: a\nplugin: cpu\nisa: {features: [sse2, nonsense]}\n");
+  f.write("b.yaml", "dlc_hw: 1\nname: a\nplugin: cpu\nisa: {features: [sse2, \"avx2,-sse2\"]}\n");
+  f.write("c.yaml", "dlc_hw: 1\nname: a\nplugin: cpu\nisa: {features: [sse2], triple: aarch64-linux-gnu}\n");
+  for (const char* command : {"hw check ", "m.onnx -o m.dlca --hw="}) {
+    must_fail(f, std::string(command) + "a.yaml", {"a.yaml:4:17: error: x86-64 has no feature 'nonsense'"});
+    must_fail(f, std::string(command) + "b.yaml", {"b.yaml:4:17: error: x86-64 has no feature 'avx2,-sse2'"});
+    must_fail(f, std::string(command) + "c.yaml", {"c.yaml:4:25: error: unknown key 'triple'"});
+  }
+}
+
+TEST_CASE("names with control characters are shown, not obeyed", "[error]") {
+  const Folder f("escape");
+  auto m = mlp();
+  m.mutable_graph()->mutable_node(0)->set_op_type("No\x1b[31mSuch");
+  f.write("m.onnx", m);
+  must_fail(f, "m.onnx -o m.dlca", {"No\\x1b[31mSuch"});
+  f.write("a.yaml", "dlc_hw: 1\nname: \"a\\e[31mb\"\n");
+  must_fail(f, "hw check a.yaml", {"a.yaml:2:7: error: a text with a control character"});
 }

@@ -23,6 +23,20 @@ TEST_CASE("dlc alone prints its help", "[error]") {
     CHECK_THAT(o.err, Catch::Matchers::Contains(part));
 }
 
+TEST_CASE("a description whose params are no numbers is a wrong command line", "[error]") {
+  const Folder f("hw_argument");
+  for (const char* command : {"m.onnx -o m.dlca --hw=asic,R=abc", "explain m.onnx --hw=asic,R=abc",
+                              "hw check asic,R=abc", "hw build-rtl asic,R=abc", "opt m.onnx --hw=asic,R=abc"})
+    must_be_usage(f, command, {"'abc' is not an integer"});
+  must_be_usage(f, "hw check asic,R=", {"'' is not an integer"});
+  must_be_usage(f, "hw check asic,R=99999999999999999999", {"is too large"});
+}
+
+TEST_CASE("a command that comes after options", "[error]") {
+  const Folder f("late_command");
+  must_be_usage(f, "--plugin-path . run m.dlca", {"the command comes first: dlc run ..."});
+}
+
 TEST_CASE("a command that is misspelt", "[error]") {
   const Folder f("misspelt");
   must_be_usage(f, "benhc m.onnx", {"next: did you mean dlc bench?"});

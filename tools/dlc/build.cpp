@@ -125,9 +125,9 @@ Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Bu
     if (!refused) return pieces;
     pieces.clear();
   }
-  std::map<std::string, std::string> in_float;
-  for (const NumericsReport::Kept& k : b.numerics.kept) in_float.emplace(k.name, k.why);
-  DLC_TRY(Partitioning parts, partition(*source.graph, hw, backend->name(), ask, in_float));
+  ModelNodes model{{}, b.numerics.ops};
+  for (const NumericsReport::Kept& k : b.numerics.kept) model.in_float.emplace(k.name, k.why);
+  DLC_TRY(Partitioning parts, partition(*source.graph, hw, backend->name(), ask, model));
   b.placements = std::move(parts.nodes);
   b.problems = std::move(parts.problems);
   Error errors;

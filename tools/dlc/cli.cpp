@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <set>
 
+#include "dlc/base/printable.h"
+
 namespace dlc::cli {
 
 PluginRegistry& Context::plugins() {
@@ -24,7 +26,7 @@ HwLoadOptions Context::hw_options() const {
 }
 
 void Context::print(const Json& result, const std::string& text) const {
-  const std::string out = json ? result.dump(2, ' ', false, Json::error_handler_t::replace) : text;
+  const std::string out = json ? result.dump(2, ' ', false, Json::error_handler_t::replace) : printable(text);
   std::fwrite(out.data(), 1, out.size(), stdout);
   if (!out.ends_with('\n')) std::fputc('\n', stdout);
 }
@@ -127,6 +129,14 @@ CLI::Validator positive_number() {
 CLI::Validator file_name() {
   return {[](const std::string& given) { return given.empty() ? std::string("the file's name is empty") : ""; },
           "FILE"};
+}
+
+CLI::Validator hw_argument() {
+  return {[](const std::string& given) {
+            const auto argument = parse_hw_argument(given);
+            return argument ? std::string() : std::string(argument.error().message());
+          },
+          "HW"};
 }
 
 }  // namespace dlc::cli

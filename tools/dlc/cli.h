@@ -78,6 +78,8 @@ class Progress {
 // Of options: a folder or folders (with colons between) that exist, a file's name that is not empty.
 CLI::Validator existing_folders();
 CLI::Validator file_name();
+// A description and its params: what can be said before the file is read.
+CLI::Validator hw_argument();
 // Of options: finite, not negative.
 CLI::Validator positive_number();
 

@@ -12,9 +12,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "dlc/hw/check_machine.h"
 #include "dlc/hw/emit.h"
 #include "dlc/hw/load.h"
 #include "dlc/io/file.h"
+#include "dlc/io/inside.h"
 #include "tools/dlc/cli.h"
 
 extern char** environ;
@@ -88,11 +90,11 @@ Result<int> build_rtl(Options& o, Context& cx) {
   if (hw.rtl.files.empty() || hw.rtl.package.empty())
     return fail({hw.file, 0, 0, {}}, hw.name + " has no RTL: the description says nothing in `rtl`");
   std::error_code error;
-  const fs::path root = fs::weakly_canonical(hw.file, error).parent_path().parent_path();
-  const fs::path list = root / hw.rtl.files, script = list.parent_path().parent_path() / "build_model.sh";
-  for (const fs::path& p : {list, script})
-    if (!fs::exists(p, error))
-      return fail({hw.file, 0, 0, {}}, fmt::format("the RTL of {} is not here: there is no {}", hw.name, p.string()));
+  const fs::path root = rtl_root(hw), list = root / hw.rtl.files;
+  const fs::path script = list.parent_path().parent_path() / "build_model.sh";
+  DLC_CHECK(open_inside(root.string(), hw.rtl.files, "rtl.files", hw.place("rtl.files")));
+  DLC_CHECK(open_inside(root.string(), script.lexically_relative(root).string(), "the script of the RTL",
+                        hw.place("rtl.files")));
   if (o.folder.empty()) {
     DLC_TRY(o.folder, models_folder());
   }
@@ -131,7 +133,9 @@ void add_build_rtl(CLI::App& hw, Context& cx) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = hw.add_subcommand("build-rtl", "Build the simulation of a machine's RTL");
   sub->add_flag("--json", cx.json, "Print the result as JSON");
-  sub->add_option("description", o->hw, "A file or a name; with params: asic.yaml,R=8")->required();
+  sub->add_option("description", o->hw, "A file or a name; with params: asic.yaml,R=8")
+      ->required()
+      ->check(hw_argument());
   sub->add_flag("--trace", o->trace, "With waveforms, which is slower; `dlc cosim` uses it for a difference");
   sub->add_option("-o,--output", o->folder, "The folder; otherwise where devices look for models");
   sub->callback([o, &cx] { cx.action = [o, &cx] { return build_rtl(*o, cx); }; });

@@ -1,6 +1,7 @@
 // dlc hw check | explain | emit: hardware descriptions.
 #include <fmt/format.h>
 
+#include "dlc/hw/check_machine.h"
 #include "dlc/hw/emit.h"
 #include "dlc/hw/load.h"
 #include "dlc/io/file.h"
@@ -21,11 +22,15 @@ struct Options {
 };
 
 Result<int> check(const Options& o, Context& cx) {
-  DLC_TRY(const HwDescription hw, load_hw(o.hw, cx.hw_options()));
+  DLC_TRY(const Hardware h, load_hardware(o.hw, cx.hw_options()));
+  const HwDescription& hw = h.description;
   DLC_CHECK(check_laws(hw, kLawSeed, kLawSamples));
   DLC_TRY(const auto records, records_for(hw));
   DLC_CHECK(check_rules(hw, records ? *records : RecordSet::builtin()));
-  if (!hw.family.empty() || !hw.plugin.empty()) DLC_CHECK(cx.plugins().for_hardware(hw));
+  DLC_CHECK(check_machine(hw));
+  // The plugin reads the description as for a model, which here has nothing in it.
+  DLC_TRY(Backend * backend, cx.plugins().for_hardware(hw));
+  DLC_CHECK(backend->match({Program{}, h.text, h.file, h.params, "{}"}));
   const Json result{{"file", hw.file},
                     {"name", hw.name},
                     {"family", hw.family},
@@ -84,7 +89,9 @@ void add_hw(CLI::App& app, Context& cx) {
   const auto add = [&](const char* name, const char* summary, Result<int> (*f)(const Options&, Context&)) {
     auto o = std::make_shared<Options>();
     CLI::App* sub = add_command(*hw, cx, name, summary);
-    sub->add_option("description", o->hw, "A file, a name, or native; with params: asic.yaml,R=8")->required();
+    sub->add_option("description", o->hw, "A file, a name, or native; with params: asic.yaml,R=8")
+        ->required()
+        ->check(hw_argument());
     sub->callback([o, &cx, f] { cx.action = [o, &cx, f] { return f(*o, cx); }; });
     return std::pair(sub, o);
   };

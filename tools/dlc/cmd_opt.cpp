@@ -140,7 +140,7 @@ void add_opt(CLI::App& app, Context& cx) {
   sub->add_option("--passes", o->passes, "Names with commas between; by default the compiler's for a graph");
   sub->add_option("--weights", o->weights, "Constants of the text (.npz); by default FILE.weights.npz")
       ->check(file_name());
-  sub->add_option("--hw", o->hw, "The machine whose integer ops the graph has");
+  sub->add_option("--hw", o->hw, "The machine whose integer ops the graph has")->check(hw_argument());
   sub->add_option("-o,--output", o->output, "The file to write, with its constants beside it")->check(file_name());
   sub->add_flag("--list", o->list, "List the passes");
   sub->callback([o, &cx] {

@@ -31,13 +31,17 @@ std::vector<std::string> with_verb(int argc, char** argv, const std::vector<std:
 }
 
 // What is wrong with the command line, and where it is explained.
-Error usage_error(const CLI::App& app, const CLI::ParseError& e, const std::string& first,
+Error usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& args,
                   const std::vector<std::string>& commands) {
+  const std::string& first = args.front();
   std::string command = "dlc";
   for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
     at = at->get_subcommands().front();
     command += " " + at->get_name();
   }
+  if (const auto late = std::ranges::find_first_of(args, commands); late != args.end() && late != args.begin())
+    return Error({}, e.what(),
+                 fmt::format("the command comes first: dlc {0} ..., then its options ({0} --help)", *late));
   std::error_code ec;
   const std::string near = first.find('.') == std::string::npos ? nearest(first, commands) : "";
   const bool is_misspelt = !near.empty() && near != first && !std::filesystem::exists(first, ec);
@@ -75,7 +79,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return printed(app.exit(e));  // --help, --version
     const bool json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });
-    cli::report(usage_error(app, e, argv[1], commands), json);
+    cli::report(usage_error(app, e, {argv + 1, argv + argc}, commands), json);
     return cli::kUsage;
   }
   try {

@@ -43,7 +43,8 @@ std::string_view beyond_comments(std::string_view text) {
 
 void add_model_options(CLI::App& sub, ModelOptions& o) {
   sub.add_option("model", o.file, "The model: .onnx, graph or program text, .dlca")->required()->check(file_name());
-  sub.add_option("--hw", o.hw, "The machine: native (the default), or a description, with params: asic.yaml,R=8");
+  sub.add_option("--hw", o.hw, "The machine: native (the default), or a description, with params: asic.yaml,R=8")
+      ->check(hw_argument());
   sub.add_option("--dim", o.dims_given, "A symbolic dim of the model: N=1, or a range S=1..512")
       ->allow_extra_args(false);
   sub.add_option("--weights", o.weights, "Constants of graph or program text (.npz); by default FILE.weights.npz")

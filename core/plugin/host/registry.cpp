@@ -73,6 +73,16 @@ void PluginRegistry::search(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, ec))
     if (entry.path().extension() == ".so") libraries.push_back(entry.path());
   std::ranges::sort(libraries);
+  std::vector<fs::path> alone;  // manifests whose library is not there
+  constexpr std::string_view kManifest = ".plugin.yaml";
+  for (const auto& entry : fs::directory_iterator(folder, ec)) {
+    std::string name = entry.path().filename().string();
+    if (!name.ends_with(kManifest)) continue;
+    name.resize(name.size() - kManifest.size());
+    const auto is_its = [&](const fs::path& p) { return p.stem() == name || p.stem() == "lib" + name; };
+    if (std::ranges::none_of(libraries, is_its)) alone.push_back(entry.path());
+  }
+  std::ranges::sort(alone);
   for (const fs::path& library : libraries) {
     PluginCandidate c;
     c.library = library.string();
@@ -81,6 +91,14 @@ void PluginRegistry::search(const std::string& folder) {
     else
       c.refused = std::move(manifest).error();
     candidates_.push_back(std::move(c));
+  }
+  for (const fs::path& manifest : alone) {
+    const std::string stem = manifest.stem().stem().string();
+    candidates_.push_back(
+        {manifest.string(),
+         {},
+         Error({manifest.string(), 0, 0, {}}, fmt::format("its library is not beside it: there is no lib{}.so", stem),
+               "build or install the plugin again")});
   }
 }
 

@@ -10,13 +10,10 @@ namespace dlc::asic {
 
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMostCycles = 2'000'000'000;
 constexpr uint64_t kPatience = 16;          // so many times slower than the description a device may be
 constexpr uint64_t kLeastWait = 1'000'000;  // a short program waits for the memory alone, of whatever latency
 constexpr int kResetReads = 10'000;         // the bus finishes what is open, which takes some time
-
-uint64_t round_up(uint64_t n) { return (n + kPage - 1) / kPage * kPage; }
 
 // Cycles without a retired instruction after which the machine is stuck; one instruction may take all of the program's.
 uint32_t watchdog(const AcceleratorImage& image) {
@@ -45,31 +42,6 @@ class Recorder : public PortObserver {
 };
 
 }  // namespace
-
-std::vector<uint64_t> segment_bases(const HwDescription& hw, const AcceleratorImage& image, size_t code_bytes,
-                                    uint64_t* end) {
-  std::vector<uint64_t> size(hw.spaces.size(), 0), base(hw.spaces.size(), 0);
-  const auto grow = [&](int space, uint64_t to) {
-    size[static_cast<size_t>(space)] = std::max(size[static_cast<size_t>(space)], to);
-  };
-  for (size_t s = 0; s < hw.spaces.size(); ++s) {
-    if (hw.spaces[s].segment < 0) continue;
-    const std::string& name = hw.spaces[s].name;
-    if (name.ends_with(".code")) size[s] = code_bytes;
-    if (name.ends_with(".weights")) size[s] = image.weights.size();
-    if (name.ends_with(".arena")) size[s] = static_cast<uint64_t>(image.arena_bytes);
-  }
-  for (const auto* list : {&image.inputs, &image.outputs})
-    for (const AcceleratorIo& io : *list) grow(io.segment, static_cast<uint64_t>(io.offset + io.bytes));
-  uint64_t at = 0;
-  for (size_t s = 0; s < hw.spaces.size(); ++s) {
-    if (hw.spaces[s].segment < 0) continue;
-    base[s] = at;
-    at += round_up(size[s]);
-  }
-  *end = at;
-  return base;
-}
 
 Result<> check_inputs(const AcceleratorImage& image, std::span<const Tensor> inputs) {
   if (inputs.size() != image.inputs.size())

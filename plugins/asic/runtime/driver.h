@@ -28,10 +28,6 @@ struct RunCounts {
 };
 std::string to_json(const RunCounts& c);
 
-// Bases of the segments in the machine's memory, by index of their space; code is at 0.
-std::vector<uint64_t> segment_bases(const HwDescription& hw, const AcceleratorImage& image, size_t code_bytes,
-                                    uint64_t* end);
-
 // Whether these are the tensors that the program takes.
 Result<> check_inputs(const AcceleratorImage& image, std::span<const Tensor> inputs);
 

@@ -43,6 +43,8 @@ struct Target {
   static Target host();      // every feature of this machine
   // Named as in a hardware description ("avx2", "avx512_vnni", "sse4_1"), or as in LLVM.
   static Target with(std::span<const std::string> features);
+  // Those of them that LLVM does not know; `near` is the known one that is spelt like the first.
+  static std::vector<std::string> unknown(std::span<const std::string> features, std::string* near);
   std::string missing_here() const;  // features that this machine lacks: "avx512f, avx512bw"
   bool runs_here() const { return missing_here().empty(); }
 };

@@ -1,5 +1,7 @@
 // What the machine offers, by feature bits.
 #include <llvm/ADT/StringMap.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
 #include <llvm/TargetParser/Host.h>
 #include <unistd.h>
 
@@ -7,6 +9,7 @@
 #include <map>
 
 #include "codegen.h"
+#include "machine.h"
 
 namespace dlc::cpu {
 
@@ -16,6 +19,14 @@ constexpr std::string_view kV3 =
     "+cmov,+cx8,+fxsr,+mmx,+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+sahf,+avx,+avx2,+bmi,+bmi2,+f16c,+"
     "fma,"
     "+lzcnt,+movbe,+xsave";
+
+std::string llvm_name(std::string f) {
+  if (f.starts_with("sse4_")) f[4] = '.';
+  if (f.starts_with("amx_")) f[3] = '-';
+  if (f == "bmi1") return "bmi";
+  std::erase(f, '_');
+  return f;
+}
 
 std::map<std::string, bool> host_features() {
   std::map<std::string, bool> sorted;
@@ -44,18 +55,27 @@ Target Target::avx512() {
           .registers = 32};
 }
 
+std::vector<std::string> Target::unknown(std::span<const std::string> features, std::string* near) {
+  initialise_llvm();
+  std::string problem;
+  const llvm::Target* t = llvm::TargetRegistry::lookupTarget(kTriple, problem);
+  if (t == nullptr) return {};  // machine() says so
+  const std::unique_ptr<llvm::MCSubtargetInfo> info(t->createMCSubtargetInfo(kTriple, "", ""));
+  std::vector<std::string> known, out;
+  for (const auto& f : info->getAllProcessorFeatures()) known.emplace_back(f.Key);
+  for (const std::string& f : features)
+    if (std::ranges::count(known, llvm_name(f)) == 0) out.push_back(f);
+  if (!out.empty()) *near = nearest(llvm_name(out.front()), known);
+  return out;
+}
+
 Target Target::with(std::span<const std::string> features) {
   const auto has = [&](std::string_view f) { return std::ranges::count(features, f) > 0; };
   Target t = baseline();
   if (has("avx2") && has("fma")) t = avx2();
   if (t.vector_bytes == 32 && has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl")) t = avx512();
-  for (std::string f : features) {
-    if (f.starts_with("sse4_")) f[4] = '.';
-    if (f.starts_with("amx_")) f[3] = '-';
-    if (f == "bmi1") f = "bmi";
-    std::erase(f, '_');
-    if (!t.has(f)) t.features += ",+" + f;
-  }
+  for (const std::string& given : features)
+    if (const std::string f = llvm_name(given); !t.has(f)) t.features += ",+" + f;
   return t;
 }
 

@@ -133,7 +133,7 @@ TEST_CASE("the contract of the generic backend") {
   };
   REQUIRE_OK(const HwDescription asic, load_hw("asic", {{std::string(DLC_SOURCE_DIR) + "/hwdesc"}}));
   CHECK(outside(asic).empty());
-  CHECK(outside(mini()) == "mini.yaml: error: 'container' must say 'transport: fetch'\n");
+  CHECK(outside(mini()) == "mini.yaml:19:1: error: 'container' must say 'transport: fetch'\n");
   REQUIRE_OK(const HwDescription any, parse_hw(mini_with(", waiters: one_queue", ""), "mini.yaml"));
   CHECK_THAT(outside(any), Catch::Matchers::Contains("mini.yaml:12:3: error: semaphores need 'waiters: one_queue'"));
   REQUIRE_OK(const HwDescription odd, parse_hw(mini_with("acc[d + i, l] = (if", "acc[d + i*i, l] = (if"), "mini.yaml"));

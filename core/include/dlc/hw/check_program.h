@@ -31,6 +31,7 @@ struct ProgramProblem {
   std::string kind;  // illegal, oob, overlap, waiters, deadlock, overflow, undefined
   int64_t instruction = -1;
   std::string message;
+  int space = -1;  // of an oob
 };
 
 struct ProgramCheck {

@@ -31,6 +31,7 @@ struct HwRate {
 struct HwParam {
   std::string name;
   int64_t value = 0;
+  Loc loc;
 };
 
 // ---- state
@@ -236,6 +237,9 @@ struct HwDescription {
   HwCost cost;
   HwRtl rtl;
 
+  // Where the file says things: sections ("sync") and the values that name files ("recipes", "rtl.files").
+  std::map<std::string, Loc, std::less<>> places;
+
   uint64_t arch_hash = 0;  // params, state, def, isa, queues, sync, faults, csr
   uint64_t full_hash = 0;  // everything
 
@@ -245,6 +249,7 @@ struct HwDescription {
   int find_queue(std::string_view name) const;
   int find_csr(std::string_view name) const;
   std::optional<int64_t> fault_code(std::string_view name) const;
+  Loc place(std::string_view key) const;  // the file, where it does not say it
   const HwState& state_of(int space) const {
     return state[static_cast<size_t>(spaces[static_cast<size_t>(space)].state)];
   }

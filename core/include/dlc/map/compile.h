@@ -56,6 +56,12 @@ struct AcceleratorImage {
   int layer_of(int64_t instruction) const;
 };
 
+// Bytes that the program needs of each segment, by index of its space.
+std::vector<uint64_t> segment_sizes(const HwDescription& hw, const AcceleratorImage& image, size_t code_bytes);
+// Where the segments begin in the machine's memory, one behind the other in whole pages; code is at 0.
+std::vector<uint64_t> segment_bases(const HwDescription& hw, const AcceleratorImage& image, size_t code_bytes,
+                                    uint64_t* end);
+
 // The queue whose instructions multiply and add most in a cycle, and how much that is.
 struct HwArray {
   int queue = -1;

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@
 #include "dlc/program/refusal.h"
 
 namespace dlc {
+
+// What is known of the model's nodes by their names, which the graph's nodes have as locations.
+struct ModelNodes {
+  std::map<std::string, std::string> in_float;                    // why a node of a quantised model stayed in float
+  std::map<std::string, std::set<std::string>, std::less<>> ops;  // its ops before they became the machine's
+};
 
 // Which calls of a program the device does not take; each call is a question of its own (Backend::match).
 using AskDevice = std::function<Result<std::vector<Refusal>>(const Program&)>;
@@ -53,8 +60,7 @@ Result<Graph> with_smallest_shapes(const Graph& g);
 // Every op that the description's `ops:` names is one of the records: one of no such name would rule nothing.
 Result<> check_rules(const HwDescription& hw, const RecordSet& records);
 
-// `in_float`: why nodes of a quantised model stayed in float, by the model's name; what is said of them then.
 Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
-                               const std::map<std::string, std::string>& in_float = {});
+                               const ModelNodes& model = {});
 
 }  // namespace dlc

@@ -14,7 +14,9 @@
 // host.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,8 @@ struct NumericsReport {
   };
   std::vector<Committed> committed;
   std::vector<Kept> kept;  // float work that stays
+  // The ops that each of the model's nodes was before, by its name.
+  std::map<std::string, std::set<std::string>, std::less<>> ops;
 };
 
 // The built-in records, the machine's defs and its recipes. Fails when the YAML names none.

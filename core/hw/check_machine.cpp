@@ -1,0 +1,116 @@
+#include "dlc/hw/check_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+
+#include "core/hw/field_code.h"
+#include "dlc/hw/check_generic.h"
+#include "dlc/hw/encode.h"
+#include "dlc/hw/sim_port.h"
+#include "dlc/io/inside.h"
+
+namespace dlc {
+
+namespace {
+
+constexpr uint64_t kSeed = 1;
+constexpr int kSamples = 256;
+constexpr std::string_view kGeneric = "queue_machine/1";
+
+struct Number {
+  std::string what;
+  Expr value;
+  Loc loc;
+};
+
+std::vector<Number> numbers_of(const HwDescription& hw, size_t index) {
+  const HwInsn& insn = hw.isa.insns[index];
+  std::vector<Number> out;
+  for (const Loop& l : insn.loops) out.push_back({fmt::format("loop '{}'", l.var), l.extent, insn.loc});
+  if (insn.cycles) out.push_back({"'cycles'", *insn.cycles, insn.loc});
+  for (const HwTransferCost& t : hw.cost.transfers) {
+    if (t.insn != static_cast<int>(index)) continue;
+    out.push_back({"'bursts' of 'transfers'", t.bursts, hw.place("cost")});
+    out.push_back({"'words' of 'transfers'", t.words, hw.place("cost")});
+  }
+  return out;
+}
+
+// Each field at its ends as often as somewhere between; an enumerated one at its codes.
+Instruction sample(const HwDescription& hw, size_t index, std::mt19937_64& rng) {
+  Instruction i = make_instruction(hw, static_cast<int>(index));
+  const HwInsn& insn = hw.isa.insns[index];
+  for (size_t f = 0; f < insn.fields.size(); ++f) {
+    const HwField& field = insn.fields[f];
+    if (field.name == hw.isa.opcode_field) continue;
+    const auto raw = [&]() -> int64_t {
+      if (rng() % 3 == 0) return field.raw_min();
+      if (rng() % 2 == 0) return field.raw_max();
+      const uint64_t count = static_cast<uint64_t>(field.raw_max()) - static_cast<uint64_t>(field.raw_min());
+      return static_cast<int64_t>(static_cast<uint64_t>(field.raw_min()) +
+                                  (count == UINT64_MAX ? rng() : rng() % (count + 1)));
+    };
+    i.fields[f] = field.enumerators.empty() ? raw() * field.unit + field.plus
+                                            : field.enumerators[rng() % field.enumerators.size()].value;
+  }
+  return i;
+}
+
+void check_insn(const HwDescription& hw, size_t index, uint64_t seed, int samples, Error& errors) {
+  const HwInsn& insn = hw.isa.insns[index];
+  std::mt19937_64 rng(seed);
+  std::vector<Number> numbers = numbers_of(hw, index);
+  for (int s = 0; s < samples && !numbers.empty(); ++s) {
+    const Instruction i = sample(hw, index, rng);
+    if (!check_instruction(hw, i)) continue;
+    std::erase_if(numbers, [&](const Number& n) {
+      const auto code = FieldCode::make(n.value, insn);
+      const auto v = code ? code->run(i.fields) : std::nullopt;
+      if (v && *v >= 0) return false;
+      errors.add(
+          Error(n.loc,
+                fmt::format("insn '{}': {} is {} for a legal instruction: {}", insn.name, n.what,
+                            v ? std::to_string(*v) : "not defined (overflow or division by zero)", disassemble(hw, i)),
+                "what it counts is at least 0; a 'require' says where the instruction is illegal"));
+      return true;
+    });
+  }
+}
+
+}  // namespace
+
+std::string rtl_root(const HwDescription& hw) {
+  std::error_code error;
+  return std::filesystem::weakly_canonical(hw.file, error).parent_path().parent_path().string();
+}
+
+Result<> check_numbers(const HwDescription& hw, uint64_t seed, int samples) {
+  Error errors;
+  for (size_t i = 0; i < hw.isa.insns.size(); ++i) check_insn(hw, i, seed, samples, errors);
+  if (!errors.empty()) return std::unexpected(std::move(errors));
+  return {};
+}
+
+Result<> check_machine(const HwDescription& hw) {
+  Error errors;
+  if (hw.family.empty() && hw.plugin.empty())
+    errors.add(Error(hw.place("name"), "neither 'family' nor 'plugin': nothing compiles for this machine",
+                     fmt::format("family: {}, or plugin: NAME (`dlc plugins` lists them)", kGeneric)));
+  if (hw.family == kGeneric) {
+    for (Diagnostic& d : check_generic(hw))
+      if (d.severity == Severity::error) errors.diagnostics.push_back(std::move(d));
+    if (errors.empty())
+      if (auto port = open_sim_port(hw, {.memory_bytes = 1}); !port) errors.add(std::move(port).error());
+  }
+  if (auto numbers = check_numbers(hw, kSeed, kSamples); !numbers) errors.add(std::move(numbers).error());
+  if (!hw.rtl.files.empty())
+    if (auto list = open_inside(rtl_root(hw), hw.rtl.files, "rtl.files", hw.place("rtl.files")); !list)
+      errors.add(std::move(list).error());
+  if (!errors.empty()) return std::unexpected(std::move(errors));
+  return {};
+}
+
+}  // namespace dlc
