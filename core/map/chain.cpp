@@ -1,10 +1,14 @@
 // The search for a chain: patterns are tried on the whole value first; what a pattern leaves to others is searched the
 // same way. Loops of the instruction are assigned to loops of the kernel by what depends on them, and the cheapest
 // assignment by the machine's own `cycles` wins.
+//
+// Where no chain is found, the search is made again with results and operands in any memory: then the reason is the
+// first condition that failed, or a memory that nothing is copied to or from, so that a neighbour must do its part.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <set>
@@ -20,60 +24,83 @@ namespace {
 
 constexpr int kMostAssignments = 400;
 constexpr int kMostDepth = 4;
-constexpr std::string_view kOperand = "its operand", kResult = "its result";
+constexpr std::array<int64_t, 6> kExtents{int64_t{1} << 40, 64, 16, 4, 2, 1};  // of a loop, tried in this order
+constexpr std::string_view kOperand = "an operand", kResult = "its result";
 
 class ChainMaker {
  public:
-  ChainMaker(const Machine& machine, std::shared_ptr<const Target> target)
-      : machine_(machine), target_(std::move(target)) {
+  // `apart`: what comes in and goes out may stay in on-chip memories.
+  ChainMaker(const Machine& machine, std::shared_ptr<const Target> target, bool apart)
+      : machine_(machine), target_(std::move(target)), apart_(apart) {
     chain_.target = target_;
     chain_.layouts = layouts_of(*target_, machine.lanes);
   }
 
-  Result<Chain> run(const Loc& where) {
-    DLC_CHECK(element_types(where));
+  std::optional<Chain> run() {
+    if (!element_types()) return std::nullopt;
     auto plans = cover(target_->value, -1, 0);
-    if (!plans) return refuse(where, nearest_, why_);
+    if (!plans) return std::nullopt;
     chain_.plans = std::move(*plans);
     return std::move(chain_);
+  }
+
+  // When there is no chain.
+  Refusal refusal() const { return refused("no instruction", nearest_, why_); }
+
+  // When this chain is one of instructions, but not one that begins and ends in external memory.
+  Refusal stays_on_chip(const Chain& chain) const {
+    const auto name = [&](int space) { return machine_.hw->spaces[static_cast<size_t>(space)].name; };
+    for (const Plan& p : chain.plans)
+      for (const Operand& o : p.reads)
+        if (o.kind == OperandKind::data && machine_.mover(o.space, true) == nullptr)
+          return refused(kNeedsProducer, p.pattern,
+                         fmt::format("it reads its operand from memory {}, which no instruction loads", name(o.space)));
+    const Plan& last = chain.plans.back();
+    return refused(
+        kNeedsReader, last.pattern,
+        fmt::format("it leaves its result in memory {}, which no instruction stores", name(last.store.space)));
   }
 
  private:
   using Plans = std::vector<Plan>;
 
-  std::unexpected<Error> refuse(const Loc& where, const Pattern* nearest, const std::string& why) const {
-    if (nearest == nullptr) return fail(where, "no instruction computes this");
-    return fail({machine_.hw->file, nearest->line, 0, where.node},
-                fmt::format("no instruction computes this; nearest is {}: {}", nearest->name, why));
+  static Refusal refused(std::string_view rule, const Pattern* nearest, const std::string& why) {
+    Refusal r{.rule = std::string(rule), .why = "no instruction computes this"};
+    if (nearest == nullptr) return r;
+    r.why += fmt::format("; nearest is {}: {}", nearest->name, why);
+    r.yaml_line = nearest->line;
+    return r;
   }
 
+  bool loads(int space) const { return apart_ || machine_.mover(space, true) != nullptr; }
+  bool stores(int space) const { return apart_ || machine_.mover(space, false) != nullptr; }
+
   // What goes in and out must be of types that some instruction reads and stores.
-  Result<> element_types(const Loc& where) const {
+  bool element_types() {
     std::set<std::string> in, out;
     const Pattern *load = nullptr, *store = nullptr;
     for (const Mover& m : machine_.movers) (m.load ? load : store) = &m.pattern;
     for (const Pattern& p : machine_.compute) {
       walk(p.stmt().value, [&](const ValNode& n) {
-        if (n.kind != ValKind::read) return;
-        if (machine_.mover(p.spaces[static_cast<size_t>(n.tensor)], true) != nullptr)
+        if (n.kind == ValKind::read && loads(p.spaces[static_cast<size_t>(n.tensor)]))
           in.insert(to_string(p.kernel.tensors[static_cast<size_t>(n.tensor)].dtype));
       });
       const auto to = static_cast<size_t>(p.stmt().tensor);
-      if (machine_.mover(p.spaces[to], false) != nullptr) out.insert(to_string(p.kernel.tensors[to].dtype));
+      if (stores(p.spaces[to])) out.insert(to_string(p.kernel.tensors[to].dtype));
     }
     const auto check = [&](int tensor, std::string_view role, const std::set<std::string>& types, const Pattern* by) {
-      const KernelTensor& t = target_->kernel.tensors[static_cast<size_t>(tensor)];
-      if (types.contains(to_string(t.dtype))) return Result<>();
-      return Result<>(refuse(where, by,
-                             fmt::format("{} {} is {}, and instructions {} {}", role, t.name, to_string(t.dtype),
-                                         role == kResult ? "give" : "take", fmt::join(types, ", "))));
+      const std::string type = to_string(target_->kernel.tensors[static_cast<size_t>(tensor)].dtype);
+      if (types.contains(type)) return true;
+      nearest_ = by;
+      why_ = fmt::format("{} is {}, and instructions {} {}", role, type, role == kResult ? "give" : "take",
+                         fmt::join(types, ", "));
+      return false;
     };
-    Result<> ok;
+    bool ok = true;
     walk(target_->value, [&](const ValNode& n) {
       if (n.kind == ValKind::read && ok) ok = check(n.tensor, kOperand, in, load);
     });
-    DLC_CHECK(ok);
-    return check(target_->output, kResult, out, store);
+    return ok && check(target_->output, kResult, out, store);
   }
 
   void blame(int depth, const Pattern& p, const std::function<std::string()>& why, size_t weight = 0) {
@@ -97,7 +124,7 @@ class ChainMaker {
     for (const Pattern& p : machine_.compute) {
       const int tensor = p.stmt().tensor, to = p.spaces[static_cast<size_t>(tensor)];
       const DType element = p.kernel.tensors[static_cast<size_t>(tensor)].dtype;
-      if (space >= 0 ? to != space : machine_.mover(to, false) == nullptr) continue;
+      if (space >= 0 ? to != space : !stores(to)) continue;
       const DType wanted = target_->kernel.tensors[static_cast<size_t>(target_->output)].dtype;
       if (space < 0 &&
           (element.bytes() != wanted.bytes() || !fits(value_range(v, target_->kernel, target_->ranges), wanted))) {
@@ -187,10 +214,11 @@ class ChainMaker {
       const KernelTensor& t = target_->kernel.tensors[static_cast<size_t>(r.target->tensor)];
       o.tensor = r.target->tensor;
       o.set_index(*target_, index_of(r.target));
-      if (machine_.mover(o.space, true) == nullptr || t.dtype != o.element) {
+      if (!loads(o.space)) return std::nullopt;
+      if (t.dtype != o.element) {
         blame(
             depth, p,
-            [&] { return fmt::format("{} is {}, it reads {}", t.name, to_string(t.dtype), to_string(o.element)); }, 50);
+            [&] { return fmt::format("an operand is {}, it reads {}", to_string(t.dtype), to_string(o.element)); }, 50);
         return std::nullopt;
       }
       return o;
@@ -267,11 +295,19 @@ class ChainMaker {
     int64_t cost = 0;
     int left = kMostAssignments;
     bool maximal = true;
+    // Of the best assignment that failed: how many lanes of the instruction had a loop, and what stood in the way then.
+    size_t reached = 0;
     std::string why;
+
+    void failed(size_t at, std::string reason) {
+      if (!why.empty() && at <= reached) return;
+      reached = at;
+      why = std::move(reason);
+    }
   };
 
   bool assign(Plan& plan, const Plans& plans, int depth) {
-    Search s{&plan, &plans, {}, {}, 0, kMostAssignments, true, {}};
+    Search s{&plan, &plans, {}, {}, 0, kMostAssignments, true, 0, {}};
     for (const bool lanes : {true, false})
       for (size_t u = 0; u < plan.pattern->loops.size(); ++u)
         if (plan.pattern->loops[u].extent.constant().has_value() == lanes) s.order.push_back(u);
@@ -284,7 +320,7 @@ class ChainMaker {
       if (s.best) break;
     }
     if (!s.best) {
-      if (!s.why.empty()) blame(depth, *plan.pattern, [&] { return s.why; }, 80);
+      if (!s.why.empty()) blame(depth, *plan.pattern, [&] { return s.why; }, 60 + s.reached);
       return false;
     }
     plan.assign = *s.best;
@@ -320,9 +356,9 @@ class ChainMaker {
       plan.assign[u] = -1;
       used[v] = false;
     }
-    if (!any && lane && s.why.empty())
-      s.why = fmt::format("it needs a loop of {} in all operands that its loop {} walks; there is none",
-                          to_string(loop.extent), loop.var);
+    if (!any && lane)
+      s.failed(at, fmt::format("it needs a loop of {} in all operands that its loop {} walks; there is none",
+                               to_string(loop.extent), loop.var));
     if (!lane) step(s, at + 1, used);
   }
 
@@ -337,19 +373,16 @@ class ChainMaker {
 
   void consider(Search& s) {
     Plan& plan = *s.plan;
-    if (!lanes_covered(plan)) {
-      if (s.why.empty()) s.why = "it does not walk the channels of an operand together";
-      return;
-    }
+    const auto lanes = static_cast<size_t>(
+        std::ranges::count_if(plan.pattern->loops, [](const Loop& l) { return l.extent.constant().value_or(1) > 1; }));
+    if (!lanes_covered(plan)) return s.failed(lanes, "it does not walk the channels of an operand together");
     for (size_t v = 0; v < target_->loops.size(); ++v) {
       const bool assigned = std::ranges::find(plan.assign, static_cast<int>(v)) != plan.assign.end();
-      if (target_->loops[v].reduction && plan.uses[v] && !assigned && !plan.accumulate) {
-        if (s.why.empty()) s.why = fmt::format("it has no loop for {}", target_->loops[v].var);
-        return;
-      }
+      if (target_->loops[v].reduction && plan.uses[v] && !assigned && !plan.accumulate)
+        return s.failed(lanes + 10, fmt::format("it has no loop for {}", target_->loops[v].var));
     }
     // As much as the instruction takes at once; only its fields limit that here, memories do when tiles are chosen.
-    for (const int64_t most : {int64_t{1} << 40, int64_t{64}, int64_t{16}, int64_t{4}, int64_t{2}, int64_t{1}}) {
+    for (const int64_t most : kExtents) {
       Box box{std::vector<int64_t>(target_->loops.size(), 0), {}};
       int64_t times = 1;
       for (size_t v = 0; v < target_->loops.size(); ++v) {
@@ -367,7 +400,7 @@ class ChainMaker {
       std::string why;
       const auto solved = solve(machine_, chain_, plan, box, base, temps, false, &why);
       if (!solved) {
-        if (s.why.empty()) s.why = why;
+        s.failed(lanes + 11, why);
         continue;
       }
       const int64_t cost = times * instruction_cycles(*machine_.hw, solved->instruction).value_or(1);
@@ -383,15 +416,20 @@ class ChainMaker {
   std::vector<Placement> probe_temps(const Plans& plans, const Box& box) const {
     std::vector<Placement> temps;
     for (const Plan& p : plans) {
-      Box inner = box;
-      for (size_t v = 0; v < target_->loops.size(); ++v) {
-        const bool assigned = std::ranges::find(p.assign, static_cast<int>(v)) != p.assign.end();
-        if (target_->loops[v].reduction) inner.extent[v] = assigned ? target_->loops[v].extent : 1;
-      }
       std::vector<int64_t> base;
       for (const Operand& o : p.reads) base.push_back(constant_part(o.address.base));
       base.push_back(constant_part(p.store.address.base));
-      const auto solved = solve(machine_, chain_, p, inner, base, temps, false, nullptr);
+      std::optional<Solved> solved;
+      for (const int64_t most : kExtents) {  // as much of its sums as it takes at once: they do not move the result
+        Box inner = box;
+        for (size_t v = 0; v < target_->loops.size(); ++v) {
+          const TargetLoop& l = target_->loops[v];
+          const bool assigned = std::ranges::find(p.assign, static_cast<int>(v)) != p.assign.end();
+          if (l.reduction) inner.extent[v] = !assigned ? 1 : l.lane ? l.extent : std::min(l.extent, most);
+        }
+        solved = solve(machine_, chain_, p, inner, base, temps, false, nullptr);
+        if (solved) break;
+      }
       temps.push_back(solved ? solved->store : Placement{std::vector<int64_t>(target_->loops.size(), 0), 0});
     }
     return temps;
@@ -399,6 +437,7 @@ class ChainMaker {
 
   const Machine& machine_;
   std::shared_ptr<const Target> target_;
+  bool apart_ = false;
   Chain chain_;                                                            // without plans: for solve()
   std::map<std::pair<const ValNode*, int>, std::optional<Plans>> covers_;  // by value and memory
   const Pattern* nearest_ = nullptr;  // the first condition of it that failed is why_
@@ -408,8 +447,14 @@ class ChainMaker {
 
 }  // namespace
 
-Result<Chain> make_chain(const Machine& machine, std::shared_ptr<const Target> target, const Loc& where) {
-  return ChainMaker(machine, std::move(target)).run(where);
+std::optional<Chain> make_chain(const Machine& machine, std::shared_ptr<const Target> target) {
+  return ChainMaker(machine, std::move(target), false).run();
+}
+
+Refusal why_no_chain(const Machine& machine, const std::shared_ptr<const Target>& target) {
+  ChainMaker maker(machine, target, true);
+  const auto chain = maker.run();
+  return chain ? maker.stays_on_chip(*chain) : maker.refusal();
 }
 
 }  // namespace dlc::map

@@ -66,7 +66,11 @@ Result<int64_t> Emitter::allocate(int space, int64_t bytes, int64_t align, const
 
 Result<> Emitter::copy(const Copy& c) {
   const size_t before = program.size();
-  if (auto ok = emit_copy(machine_, c, program); !ok) return fail(where_, std::string(ok.error().message()));
+  if (auto ok = emit_copy(machine_, c, program); !ok) {
+    Loc loc = ok.error().diagnostics.front().loc;  // of the instruction that comes nearest
+    loc.node = where_.node;
+    return fail(std::move(loc), std::string(ok.error().message()));
+  }
   tiles.insert(tiles.end(), program.size() - before, tile_);
   return {};
 }

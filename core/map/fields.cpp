@@ -26,13 +26,13 @@ bool FieldSolver::set(int field, int64_t value) {
   return true;
 }
 
-bool FieldSolver::equal(const Expr& e, int64_t value) {
-  equations_.push_back({e, e, value});
+bool FieldSolver::equal(const Expr& e, int64_t value, std::string_view what) {
+  equations_.push_back({e, e, value, what});
   return propagate();
 }
 
-bool FieldSolver::equal(const Val& v, int64_t value) {
-  if (const auto e = val::as_expr(v)) return equal(*e, value);
+bool FieldSolver::equal(const Val& v, int64_t value, std::string_view what) {
+  if (const auto e = val::as_expr(v)) return equal(*e, value, what);
   if (v->kind == ValKind::binary && (v->binary_op() == BinaryOp::eq) && value == 1) {
     const auto a = val::as_expr(v->args[0]), b = val::as_expr(v->args[1]);
     if (a && b) return equal(*a - *b, 0);
@@ -52,9 +52,13 @@ bool FieldSolver::propagate() {
       const int64_t value = equations_[i].value;
       const auto symbols = e.symbols();
       if (symbols.empty()) {
-        if (!e.is(value))
-          return fail(fmt::format("{}: {} is {}, {} is wanted", insn_->name, to_string(equations_[i].given),
-                                  to_string(e), value));
+        if (!e.is(value)) {
+          const Equation& q = equations_[i];
+          std::string given = q.given.symbols().empty() ? "" : to_string(q.given);
+          if (!q.what.empty()) given = std::string(q.what) + (given.empty() ? "" : ", " + given + ",");
+          const std::string is = given.empty() ? to_string(e) : fmt::format("{} is {}, and", given, to_string(e));
+          return fail(fmt::format("{}: {} must be {}", insn_->name, is, value));
+        }
         equations_.erase(equations_.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
       }

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dlc/hw/encode.h"
@@ -23,9 +24,10 @@ class FieldSolver {
 
   // False: contradicts what is known; why() says how.
   bool set(int field, int64_t value);
-  bool equal(const Expr& e, int64_t value);
+  // `what` it is, for why(); it must live as long as the solver.
+  bool equal(const Expr& e, int64_t value, std::string_view what = {});
   // A value over fields alone that must be this number, tested once its fields are known.
-  bool equal(const Val& v, int64_t value);
+  bool equal(const Val& v, int64_t value, std::string_view what = {});
   // Fields that are still open become 0, or the nearest value they can have; everything must hold then.
   bool finish(const HwDescription& hw, Instruction& out);
 
@@ -44,6 +46,7 @@ class FieldSolver {
   struct Equation {
     Expr given, rest;  // rest: what was known is put in
     int64_t value = 0;
+    std::string_view what;
   };
   std::vector<Equation> equations_;
   std::vector<std::pair<Val, int64_t>> checks_;

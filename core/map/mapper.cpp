@@ -56,7 +56,11 @@ std::string Mapping::tile() const {
 
 std::expected<Mapping, Refusal> Mapper::map(const Program& p, const Call& call) {
   auto made = make_target(p, call, machine_.lanes);
-  if (!made) return std::unexpected(refusal("no instruction", made.error()));
+  if (!made) {
+    Refusal r = refusal("no instruction", made.error());
+    r.why = "no instruction computes this: " + r.why;
+    return std::unexpected(std::move(r));
+  }
   const auto target = std::make_shared<const Target>(std::move(*made));
   const std::string kind = kind_of(*target);
   auto it = known_.find(kind);
@@ -71,8 +75,8 @@ std::expected<Mapping, Refusal> Mapper::map(const Program& p, const Call& call) 
 std::expected<Mapper::Known, Refusal> Mapper::search(const Program& p, const Call& call,
                                                      const std::shared_ptr<const Target>& target) const {
   const Loc where = place_of(p, call);
-  auto chain = make_chain(machine_, target, where);
-  if (!chain) return std::unexpected(refusal("no instruction", chain.error()));
+  auto chain = make_chain(machine_, target);
+  if (!chain) return std::unexpected(why_no_chain(machine_, target));
   auto tiling = choose_tiling(machine_, *chain, where);
   if (!tiling) return std::unexpected(refusal("does not fit", tiling.error(), true));
   std::map<int, Place> places;

@@ -29,12 +29,14 @@ std::optional<Instruction> solve(const Machine& machine, const Mover& m, const C
   int64_t start = c.offset, dense = m.lanes;
   for (size_t d = 0; d < dims.size(); ++d) {
     const size_t loop = m.order[d];
-    if (!s.equal(m.pattern.loops[loop].extent, dims[d].count)) return refuse();
+    if (!s.equal(m.pattern.loops[loop].extent, dims[d].count, "how many it copies")) return refuse();
     if (dims[d].size >= 0) start += dims[d].low * dims[d].stride;
-    if (dims[d].count > 1 && !s.equal(m.on_chip.coefficients[loop], dense)) return refuse();
+    if (dims[d].count > 1 && !s.equal(m.on_chip.coefficients[loop], dense, "its step on chip, in bytes"))
+      return refuse();
     // A step that is never taken is whatever the instruction fixes, or 0.
     const bool steps = dims[d].count > 1 || dims[d].size >= 0;
-    if (steps && !s.equal(m.external.coefficients[loop], dims[d].stride)) return refuse();
+    if (steps && !s.equal(m.external.coefficients[loop], dims[d].stride, "its step in external memory, in bytes"))
+      return refuse();
     dense *= dims[d].count;
   }
   std::vector<std::string> vars;
@@ -48,7 +50,7 @@ std::optional<Instruction> solve(const Machine& machine, const Mover& m, const C
       if (!k || *k == 0) continue;
       const int64_t low = dims[d].size >= 0 ? dims[d].low : 0;
       const int64_t size = dims[d].size >= 0 ? dims[d].size : dims[d].count;
-      if (!s.equal(a->base, *k > 0 ? low : size - 1 - low)) return refuse();
+      if (!s.equal(a->base, *k > 0 ? low : size - 1 - low, "where it begins and ends to fill")) return refuse();
       guarded[d] = true;
     }
   }
@@ -58,30 +60,32 @@ std::optional<Instruction> solve(const Machine& machine, const Mover& m, const C
       return std::nullopt;
     }
   const bool fills = std::ranges::any_of(dims, [](const CopyDim& d) { return d.size >= 0; });
-  if (fills && m.fill && !s.equal(m.fill, c.fill)) return refuse();
-  if (!s.equal(m.on_chip.base, c.address) || !s.equal(m.external.base, start)) return refuse();
+  if (fills && m.fill && !s.equal(m.fill, c.fill, "the value it fills with")) return refuse();
+  if (!s.equal(m.on_chip.base, c.address, "its address on chip") ||
+      !s.equal(m.external.base, start, "its address in external memory"))
+    return refuse();
   Instruction out;
   if (!s.finish(*machine.hw, out)) return refuse();
   return out;
 }
 
-// Parts [0, half) and [half, count) of the outermost dim; each is dense on chip.
-std::pair<Copy, Copy> halves(const Copy& c, int64_t word) {
+// Parts [0, half) and [half, count) of dim `at`, the outermost that has more than one; each is dense on chip.
+std::pair<Copy, Copy> halves(const Copy& c, size_t at, int64_t word) {
   std::pair<Copy, Copy> out{c, c};
-  const CopyDim& whole = c.dims.back();
+  const CopyDim& whole = c.dims[at];
   const int64_t half = whole.count / 2;
-  out.first.dims.back().count = half;
-  CopyDim& second = out.second.dims.back();
+  out.first.dims[at].count = half;
+  CopyDim& second = out.second.dims[at];
   second.count = whole.count - half;
   int64_t inner = word;
-  for (size_t d = 0; d + 1 < c.dims.size(); ++d) inner *= c.dims[d].count;
+  for (size_t d = 0; d < at; ++d) inner *= c.dims[d].count;
   out.second.address += half * inner;
   if (whole.size < 0) {
     out.second.offset += half * whole.stride;
   } else {
     second.low += half;
     for (Copy* part : {&out.first, &out.second}) {
-      CopyDim& d = part->dims.back();
+      CopyDim& d = part->dims[at];
       if (d.low >= 0) {  // the window starts inside: count from there
         part->offset += d.low * d.stride;
         d.size = std::max<int64_t>(d.size - d.low, 0);
@@ -136,8 +140,12 @@ Result<> emit_copy(const Machine& machine, Copy c, std::vector<Instruction>& out
     }
   }
   while (c.dims.size() > 1 && c.dims.back().count == 1 && c.dims.back().size < 0) c.dims.pop_back();
-  if (c.dims.empty() || c.dims.back().count == 1) return fail({}, "a copy cannot be said: " + why);
-  const auto [first, second] = halves(c, m->lanes);
+  size_t many = c.dims.size();  // one past the outermost dim that can be divided
+  while (many > 0 && c.dims[many - 1].count == 1) --many;
+  if (many == 0)
+    return fail({machine.hw->file, m->pattern.line, 0, {}},
+                "no instruction makes a copy that this needs; nearest is " + why);
+  const auto [first, second] = halves(c, many - 1, m->lanes);
   DLC_CHECK(emit_copy(machine, first, out));
   return emit_copy(machine, second, out);
 }

@@ -213,11 +213,20 @@ Result<> nothing(const Graph& g, const HwDescription& hw, const std::string& dev
         {Severity::warning, {hw.file, 0, 0, {}}, message + ": its description leaves to the host what could", {}});
     return {};
   }
-  bool integers = false;  // that stand for something quantised
+  const auto is = [&](ValueId v, bool small_integer) {
+    const DType t = g.value(v).type.dtype;
+    return small_integer ? t.is_int() && t.bits <= 8 : t.is_float();
+  };
+  const bool in_floats = std::ranges::any_of(g.node(node->node).outputs, [&](ValueId v) { return is(v, false); });
+  bool quantised = false;
   for (const NodeId n : g.order())
-    for (const ValueId v : g.node(n).outputs)
-      integers |= g.value(v).type.dtype.is_int() && g.value(v).type.dtype.bits <= 8;
-  if (!hw.recipes.empty() && !integers)
+    for (const auto* values : {&g.node(n).inputs, &g.node(n).outputs})
+      for (const ValueId v : *values) quantised |= v != kNoValue && is(v, true);
+  if (in_floats && hw.recipes.empty() && quantised)
+    problem({hw.file, 0, 0, node->name},
+            fmt::format("{}; {} stays in float: the description names no recipes", message, node->op),
+            "add `recipes: FILE` to it: op records that say how quantised ops become its integers");
+  else if (in_floats && !quantised && !hw.recipes.empty())
     problem({}, fmt::format("{}: it computes in floats, {} in integers", message, hw.name),
             "quantise it first: QuantizeLinear and DequantizeLinear around its operators (QDQ), as onnxruntime's "
             "quantize_static writes them; or compile it for the CPU: --hw=native");

@@ -54,6 +54,7 @@ class MachineReader {
     for (size_t i = 0; i < hw_.isa.insns.size(); ++i)
       for (const HwForm& f : hw_.isa.insns[i].forms) form(static_cast<int>(i), f);
     if (out_.movers.empty()) return fail(hw_.place("isa"), hw_.name + ": no instruction copies from or to memory");
+    for (const Mover& m : out_.movers) DLC_CHECK(whole_words(m));
     out_.lanes = out_.movers.front().lanes;
     out_.code = segment(".code");
     out_.weights = segment(".weights");
@@ -64,6 +65,21 @@ class MachineReader {
   }
 
  private:
+  // Words that follow each other on one side of a copy must do so on the other.
+  Result<> whole_words(const Mover& m) const {
+    if (m.order.empty()) return {};
+    for (const Address* side : {&m.external, &m.on_chip}) {
+      const Expr& step = side->coefficients[m.order.front()];
+      if (!step.constant() || step.is(m.lanes)) continue;
+      return fail({hw_.file, m.pattern.line, 0, {}},
+                  fmt::format("{} of {}: the loop {} steps {} bytes {}, and must step {}, the bytes of a word",
+                              m.pattern.name, hw_.name, m.pattern.loops[m.order.front()].var, to_string(step),
+                              side == &m.external ? "in external memory" : "on chip", m.lanes),
+                  "make the two equal: words that lie side by side on chip must do so in external memory");
+    }
+    return {};
+  }
+
   int segment(std::string_view suffix) const {
     for (size_t s = 0; s < hw_.spaces.size(); ++s)
       if (hw_.spaces[s].segment >= 0 && hw_.spaces[s].name.ends_with(suffix)) return static_cast<int>(s);

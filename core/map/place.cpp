@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "core/map/plan.h"
 #include "dlc/passes/merge.h"
 
 namespace dlc::map {
@@ -113,7 +114,8 @@ class Placer {
     std::vector<NodeId> nodes;
     // Of the longest beginning that no rule forbids, or of one that the device does in other sizes.
     std::optional<Refusal> against;
-    size_t longest = 0;  // its length
+    size_t longest = 0;                      // its length
+    std::optional<Refusal> alone, together;  // of its first node, and of the shortest beginning with another
   };
   // A beginning of a part, and the calls that ask for it: with operands that are views as they lie, and with all
   // operands as they are said.
@@ -181,6 +183,7 @@ class Placer {
         return take(part, c.length, device_, {}, left);
       }
       const Refusal& r = *against[views > 0 ? c.as_view : c.plain];
+      (c.length == 1 ? failed.alone : failed.together) = r;  // they come longest first
       if (failed.against && (failed.against->too_large || !r.too_large)) continue;
       failed.against = r;
       failed.longest = c.length;
@@ -194,11 +197,39 @@ class Placer {
     }
     if (!part.against) return take(part, 1, "host", {.rule = "no kernel", .why = kExtern}, left);
     Refusal r = *failed.against;
-    if (!r.too_large) return take(part, 1, "host", r, left);
+    if (!r.too_large) return take(part, 1, "host", reason(first, failed), left);
     r.next += fmt::format("{}place it on the host in {}: ops: - {{op: {}, place: host, why: ...}}",
                           r.next.empty() ? "" : ", or ", hw_.file, g_.node(first).op);
     problem(first, r.why, r);
     take(part, failed.longest, "host", r, left);
+  }
+
+  // Why its first node alone is not done; where that is because of a neighbour, which one.
+  Refusal reason(NodeId n, const Part& part) const {
+    Refusal r = part.alone ? *part.alone : *part.against;
+    const auto called = [&](NodeId m) { return fmt::format("{} ({})", g_.node(m).op, name(m)); };
+    if (r.rule == kNeedsProducer) {
+      for (const ValueId v : g_.node(n).inputs) {
+        if (v == kNoValue || g_.value(v).constant) continue;
+        const NodeId producer = g_.value(v).producer;
+        const bool on_host = producer != kNoNode && out_.nodes[static_cast<size_t>(producer)].device == "host";
+        r.why += producer == kNoNode ? "; it is an input of the model"
+                                     : fmt::format("; {} makes it{}", called(producer), on_host ? ", on the host" : "");
+        break;
+      }
+    }
+    if (r.rule == kNeedsReader) {
+      const auto& readers = users_[static_cast<size_t>(g_.node(n).outputs[0])];
+      if (readers.empty()) {
+        r.why += "; it is a result of the model";
+      } else if (part.together && readers.size() == 1) {
+        r.why += fmt::format("; together with {}, which reads it: {}", called(readers[0]), part.together->why);
+        if (part.together->yaml_line > 0) r.yaml_line = part.together->yaml_line;
+      } else {
+        r.why += fmt::format("; {} reads it apart", called(readers[0]));
+      }
+    }
+    return r;
   }
 
   void take(const Part& part, size_t length, const std::string& device, const Refusal& r, std::vector<Part>& left) {

@@ -1,5 +1,7 @@
 #include "core/map/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "dlc/base/checked.h"
@@ -136,10 +138,16 @@ std::optional<Solved> solve(const Machine& machine, const Chain& chain, const Pl
   }
   Solved out;
   out.reads.resize(plan.reads.size());
+  std::string apart;  // what lies in no region
   const auto place = [&](const Operand& o, Placement& p, int64_t address) {
     if (o.kind == OperandKind::data) {
-      auto at = placement_of(t, o, chain.layouts[static_cast<size_t>(o.tensor)], box);
-      if (!at) return false;
+      const Layout& layout = chain.layouts[static_cast<size_t>(o.tensor)];
+      auto at = placement_of(t, o, layout, box);
+      if (!at) {
+        apart = fmt::format("{} begins inside a vector of {} channels, which it walks whole",
+                            &o == &plan.store ? "its result" : "an operand", layout.lanes);
+        return false;
+      }
       p = std::move(*at);
       return match_strides(plan, o, p, box, s, all_strides) && s.equal(o.address.base, address);
     }
@@ -150,8 +158,8 @@ std::optional<Solved> solve(const Machine& machine, const Chain& chain, const Pl
     return true;
   };
   for (size_t i = 0; i < plan.reads.size(); ++i)
-    if (!place(plan.reads[i], out.reads[i], base[i])) return refuse({});
-  if (!place(plan.store, out.store, base.back())) return refuse({});
+    if (!place(plan.reads[i], out.reads[i], base[i])) return refuse(apart);
+  if (!place(plan.store, out.store, base.back())) return refuse(apart);
   // Constants lie as the instruction reads them, a result for other instructions as it writes it.
   const auto follow = [&](const Operand& o, Placement& p, int64_t address, bool store) {
     auto given = dictated(plan, o, s, t, box);

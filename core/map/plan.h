@@ -10,6 +10,7 @@
 
 #include "core/map/target.h"
 #include "core/map/unify.h"
+#include "dlc/program/refusal.h"
 
 namespace dlc::map {
 
@@ -78,8 +79,12 @@ struct Chain {
 
 std::vector<Layout> layouts_of(const Target& t, int64_t lanes);  // per tensor
 
-// The cheapest chain, or what stands in the way.
-Result<Chain> make_chain(const Machine& machine, std::shared_ptr<const Target> target, const Loc& where);
+// The cheapest chain.
+std::optional<Chain> make_chain(const Machine& machine, std::shared_ptr<const Target> target);
+// What stands in the way of one: the first condition of the nearest instruction that fails; or, where the call alone
+// begins or ends in a memory that nothing is copied to or from, that memory, with one of these rules.
+constexpr std::string_view kNeedsProducer = "needs its producer", kNeedsReader = "needs its reader";
+Refusal why_no_chain(const Machine& machine, const std::shared_ptr<const Target>& target);
 
 // Fields of `plan` for a box. base[i]: byte address of reads[i]; the last: of the store. temp strides come from
 // `temps`, by plan; *placed receives where constants and the result go.

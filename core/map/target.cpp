@@ -419,8 +419,8 @@ class TargetMaker {
         }
         var = unit;
         if (unit.empty() && !e.is(0))
-          ok = refuse(fmt::format("the channels of {} are walked by {}, not one by one",
-                                  out_.kernel.tensors[static_cast<size_t>(tensor)].name, to_string(e)));
+          ok = refuse(fmt::format("the channels of {} are walked by {}, and a vector is {} channels in a row",
+                                  tensor == out_.output ? "its result" : "an operand", to_string(e), lanes_));
       };
       operand(out_.output, out_.output_index);
       walk(out_.value, [&](const ValNode& n) {

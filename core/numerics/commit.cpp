@@ -108,6 +108,7 @@ class Commit {
     if (rule != std::end(kRules)) {
       std::vector<std::string> locations = g_.node(at).locations;
       append(locations, folded.locations);
+      append(locations, g_.node(id).locations);
       folded.locations = std::move(locations);
       DLC_TRY(const auto y, rule->rule(r_, folded));
       if (y) return replace(id, *y, folded, rule->name);
@@ -115,6 +116,7 @@ class Commit {
     }
     site->root = root;
     site->locations = g_.node(root).locations;
+    append(site->locations, g_.node(id).locations);
     DLC_TRY(const auto y, commit_table(r_, *site));
     if (y) return replace(id, *y, *site, "table");
     why_.emplace(root,

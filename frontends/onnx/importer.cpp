@@ -28,6 +28,13 @@ constexpr int kRecursionLimit = 64;  // of protobuf messages: subgraphs in attri
 
 bool is_default_domain(const std::string& d) { return d.empty() || d == "ai.onnx"; }
 
+// What messages call a node.
+std::string name_of(const onnx::NodeProto& node, int index) {
+  if (!node.name().empty()) return node.name();
+  if (node.output_size() > 0 && !node.output(0).empty()) return node.output(0);
+  return fmt::format("#{}", index);
+}
+
 // Symbols in Exprs are letters, digits, '_' and '.', and no word of the texts; a model's dim_param may be any text.
 std::string symbol_name(const std::string& dim_param) {
   std::string s;
@@ -279,6 +286,7 @@ Result<> Importer::import_nodes(const Nodes& nodes) {
   for (int i = 0; i < nodes.size(); ++i) DLC_CHECK(import_node(nodes.Get(i), i));
   return {};
 }
+template Result<> Importer::import_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
 
 Result<std::vector<ValueId>> Importer::import_op(const OpEntry& entry, const onnx::NodeProto& node,
                                                  std::vector<ValueId> inputs, const Loc& where) {
@@ -320,10 +328,21 @@ Result<std::vector<ValueId>> Importer::import_op(const OpEntry& entry, const onn
   return results;
 }
 
+Result<> Importer::import_model_nodes(const onnx::GraphProto& g) {
+  for (int i = 0; i < g.node_size(); ++i) {
+    const auto first = static_cast<NodeId>(graph_.node_count());
+    DLC_CHECK(import_node(g.node(i), i));
+    OnnxNode made{name_of(g.node(i), i), g.node(i).op_type(), first, static_cast<NodeId>(graph_.node_count()), {}};
+    for (const std::string& result : g.node(i).output())
+      if (const auto v = scopes_.back().values.find(result); v != scopes_.back().values.end())
+        made.results.push_back(v->second);
+    nodes_.push_back(std::move(made));
+  }
+  return {};
+}
+
 Result<> Importer::import_node(const onnx::NodeProto& node, int index) {
-  std::string name = !node.name().empty() ? node.name() : node.output_size() > 0 ? node.output(0) : std::string();
-  if (name.empty()) name = fmt::format("#{}", index);
-  const Loc where{file_, 0, 0, name};
+  const Loc where{file_, 0, 0, name_of(node, index)};
   DLC_CHECK(spend(1, where));
   std::set<std::string_view> attributes;
   for (const auto& a : node.attribute())
@@ -397,7 +416,7 @@ Result<> Importer::import(const onnx::ModelProto& model) {
   declare(g);
   DLC_CHECK(import_initializers(g));
   DLC_CHECK(import_inputs(g));
-  DLC_CHECK(import_nodes(g.node()));
+  DLC_CHECK(import_model_nodes(g));
   return import_outputs(g);
 }
 
@@ -407,7 +426,7 @@ namespace {
 
 // Tensors view `file` where it has an owner; other bytes are the caller's, and copied.
 Result<Graph> import_model(const MappedFile& file, const std::string& file_name, const std::string& folder,
-                           const OnnxOptions& options) {
+                           const OnnxOptions& options, std::vector<OnnxNode>* nodes = nullptr) {
   const Loc where{file_name, 0, 0, {}};
   const auto message = file.bytes.size() > INT32_MAX
                            ? std::nullopt
@@ -428,6 +447,7 @@ Result<Graph> import_model(const MappedFile& file, const std::string& file_name,
   importer.set_model(file);
   DLC_CHECK(importer.import(model));
   DLC_CHECK(verify(graph));
+  if (nodes != nullptr) *nodes = std::move(importer.nodes());
   return graph;
 }
 
@@ -438,10 +458,10 @@ Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const std::str
   return import_model({bytes, nullptr}, file_name, folder, options);
 }
 
-Result<Graph> import_onnx(const std::string& path, const OnnxOptions& options) {
+Result<Graph> import_onnx(const std::string& path, const OnnxOptions& options, std::vector<OnnxNode>* nodes) {
   DLC_TRY(const MappedFile f, map_file(path));
   std::string folder = std::filesystem::path(path).parent_path().string();
-  return import_model(f, path, folder.empty() ? "." : folder, options);
+  return import_model(f, path, folder.empty() ? "." : folder, options, nodes);
 }
 
 }  // namespace dlc

@@ -142,6 +142,9 @@ class Importer {
   Importer(Graph& graph, std::string file, std::string folder, const OnnxOptions& options);
   Result<> import(const onnx::ModelProto& model);
 
+  // Of the model's own graph, in order.
+  std::vector<OnnxNode>& nodes() { return nodes_; }
+
   // The file that the ModelProto was parsed from, without its raw data (raw_data.h).
   void set_model(MappedFile model) { model_ = std::move(model); }
   const MappedFile& model() const { return model_; }
@@ -206,6 +209,7 @@ class Importer {
   void check_supported(const Nodes& nodes, Error& all) const;
   template <class Nodes>
   Result<> import_nodes(const Nodes& nodes);
+  Result<> import_model_nodes(const onnx::GraphProto& g);
   Result<> import_node(const onnx::NodeProto& node, int index);
   Result<std::vector<ValueId>> import_op(const OpEntry& entry, const onnx::NodeProto& node, std::vector<ValueId> inputs,
                                          const Loc& where);
@@ -232,6 +236,7 @@ class Importer {
   std::map<std::string, int> opsets_;
   std::map<std::tuple<std::string, std::string, std::string>, Function> functions_;  // by domain, name and overload
   std::vector<Scope> scopes_;
+  std::vector<OnnxNode> nodes_;
   int depth_ = 0;                                   // of bodies in bodies
   int64_t steps_ = 0;                               // nodes of the model imported so far, each as often as it is used
   std::deque<Bundle> bundles_;                      // by -2 - ValueId

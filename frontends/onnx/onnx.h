@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "dlc/base/diag.h"
 #include "dlc/base/tensor.h"
@@ -33,8 +34,16 @@ struct OnnxOptions {
   bool symbolic_dims = false;
 };
 
-// Reads and imports. The path's folder is where external data must lie.
-Result<Graph> import_onnx(const std::string& path, const OnnxOptions& options = {});
+// A node of the model's own graph, and what became of it: the graph's nodes [first, end), or values that were there.
+struct OnnxNode {
+  std::string name, op;
+  NodeId first = 0, end = 0;
+  std::vector<ValueId> results;
+};
+
+// Reads and imports. The path's folder is where external data must lie. `nodes` receives the model's nodes in order.
+Result<Graph> import_onnx(const std::string& path, const OnnxOptions& options = {},
+                          std::vector<OnnxNode>* nodes = nullptr);
 // The same from memory; external data is refused unless `folder` is given.
 Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const std::string& file_name,
                                 const std::string& folder = {}, const OnnxOptions& options = {});

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "tests/error/json.h"
+#include "tests/error/quantised.h"
 
 using namespace dlc::test;
 
@@ -10,49 +11,7 @@ namespace {
 
 const std::string kFashion = DLC_SOURCE_DIR "/tests/models/fashion_mnist/fashion_int8.onnx";
 
-void scalar(onnx::ModelProto& m, const std::string& name, float value) {
-  auto* t = m.mutable_graph()->add_initializer();
-  t->set_name(name);
-  t->set_data_type(onnx::TensorProto::FLOAT);
-  t->add_float_data(value);
-}
-void integers(onnx::ModelProto& m, const std::string& name, const std::vector<int64_t>& shape, int type) {
-  auto* t = m.mutable_graph()->add_initializer();
-  t->set_name(name);
-  t->set_data_type(type);
-  int64_t n = 1;
-  for (const int64_t d : shape) {
-    t->add_dims(d);
-    n *= d;
-  }
-  for (int64_t i = 0; i < n; ++i) t->add_int32_data(static_cast<int32_t>(i % 5));
-}
-
 constexpr const char* kLeaves = "nothing of this model runs on nx16: its description leaves to the host what could";
-
-// x -> QDQ -> `op` -> QDQ -> y: quantised as onnxruntime writes it. The first two nodes are `in_q`, `in_dq`.
-onnx::ModelProto quantised(const std::vector<int64_t>& shape, const std::vector<int64_t>& result,
-                           const std::function<void(onnx::ModelProto&)>& op) {
-  auto m = model();
-  input(m, "x", shape);
-  scalar(m, "s", 0.05F);
-  integers(m, "z", {}, onnx::TensorProto::INT8);
-  node(m, "QuantizeLinear", "in_q", {"x", "s", "z"}, "xq");
-  node(m, "DequantizeLinear", "in_dq", {"xq", "s", "z"}, "xf");
-  op(m);
-  node(m, "QuantizeLinear", "out_q", {"yf", "s", "z"}, "yq");
-  node(m, "DequantizeLinear", "out_dq", {"yq", "s", "z"}, "y");
-  output(m, "y", result);
-  return m;
-}
-
-onnx::ModelProto convolution() {
-  return quantised({1, 16, 8, 8}, {1, 32, 6, 6}, [](onnx::ModelProto& m) {
-    integers(m, "w", {32, 16, 3, 3}, onnx::TensorProto::INT8);
-    node(m, "DequantizeLinear", "w_dq", {"w", "s", "z"}, "wf");
-    node(m, "Conv", "conv", {"xf", "wf"}, "yf");
-  });
-}
 
 onnx::ModelProto global_pool(int64_t size) {
   return quantised({1, 16, size, size}, {1, 16, 1, 1},
@@ -205,25 +164,4 @@ TEST_CASE("a machine that has too little says of what, and where", "[error]") {
     f.write("my.yaml", yaml.replace(yaml.find(from), std::string(from).size(), to));
     must_fail(f, "--hw=my.yaml m.onnx -o m.dlca", {message, "next: "});
   }
-}
-
-TEST_CASE("every node is explained", "[error]") {
-  const Folder f("asic_explain");
-  const auto j = json_of(f, "explain --hw=asic --dim N=1 " + kFashion);
-  CHECK(j["problems"].empty());
-  int device = 0, host = 0;
-  for (const auto& n : j["nodes"]) {
-    INFO(n.dump());
-    if (n["device"] == "host") {
-      ++host;
-      CHECK(n["line"] > 0);
-      CHECK_THAT(n["why"].get<std::string>(), Catch::Matchers::Contains("nearest is"));
-    } else if (n["rule"] != "view") {
-      ++device;
-      CHECK_THAT(n["how"].get<std::string>(), Catch::Matchers::Contains("vec"));
-      CHECK_THAT(n["how"].get<std::string>(), Catch::Matchers::Contains("cycles predicted"));
-    }
-  }
-  CHECK(device > 10);
-  CHECK(host == 2);
 }

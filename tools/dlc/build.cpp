@@ -182,6 +182,7 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
     b.model.inputs = graph_ports(*source.graph, false);
     b.model.outputs = graph_ports(*source.graph, true);
     b.model.symbols = source.graph->symbols;
+    b.origins = Origins(*source.graph, source.nodes);
     const Stopwatch watch;
     DLC_TRY(b.numerics, commit(*source.graph, b.hardware.description, dump));
     b.passes.push_back({"commit_numerics",

@@ -90,6 +90,15 @@ Result<Json> explanation(const Built& b) {
       nodes.push_back(node_json(node, op_of[node], c.device, c, "", "", "", 0));
     }
   }
+  // Nodes that no kernel is called after: they are part of another, or nothing is left to do.
+  std::map<std::string, std::string> device_of;
+  for (const Json& n : nodes) device_of[n["node"]] = n["device"];
+  if (b.graph)
+    for (const Origins::Fate& f : b.origins.fates(*b.graph)) {
+      if (device_of.contains(f.node)) continue;
+      const auto into = device_of.find(f.into);
+      nodes.push_back(node_json(f.node, f.op, into == device_of.end() ? "" : into->second, {}, "folded", f.why, "", 0));
+    }
   for (const NumericsReport::Kept& k : b.numerics.kept)
     in_float.push_back({{"node", k.name}, {"op", k.op}, {"why", k.why}});
   for (const Diagnostic& d : b.problems) problems.push_back(to_json(d));

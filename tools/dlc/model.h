@@ -12,6 +12,7 @@
 #include "dlc/plugin/compiled.h"
 #include "tools/dlc/cli.h"
 #include "tools/dlc/dims.h"
+#include "tools/dlc/fates.h"
 
 namespace dlc::cli {
 
@@ -34,6 +35,7 @@ void add_model_options(CLI::App& sub, ModelOptions& o);
 struct Source {
   std::string name;  // the file's, without folder and suffix
   std::optional<Graph> graph;
+  std::vector<OnnxNode> nodes;  // of an ONNX model's graph
   std::optional<Program> program;
   std::optional<CompiledModel> compiled;
 };
@@ -53,6 +55,7 @@ std::vector<std::string_view> split_texts(std::string_view text);
 struct Built {
   Hardware hardware;
   std::optional<Graph> graph;  // after the passes; empty when the source was a program
+  Origins origins;             // the graph as it was read
   CompiledModel model;
   std::vector<Program> programs;  // of each partition
   std::vector<EmitResult> files;

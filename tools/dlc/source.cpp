@@ -153,7 +153,7 @@ Result<Source> read_source(const ModelOptions& o, std::shared_ptr<const RecordSe
   if (level.empty()) {
     OnnxOptions onnx;
     onnx.dims = o.dims;
-    DLC_TRY(s.graph, import_onnx(o.file, onnx));
+    DLC_TRY(s.graph, import_onnx(o.file, onnx, &s.nodes));
     return s;
   }
   DLC_TRY(const NamedTensors weights, weights_of(o.weights, o.file));

@@ -140,15 +140,26 @@ Result<std::string> Driver::fault(uint32_t status) {
   std::string cause = fmt::format("cause {}", code->of(error));
   for (const HwFault& f : hw.faults)
     if (f.code == code->of(error)) cause = f.name;
-  const size_t q = queue->of(error);
-  std::string where;
-  if (q < hw.queues.size()) {
-    DLC_TRY(const uint32_t index, read("EPC", static_cast<int64_t>(q)));
-    const int layer = loaded_->image.layer_of(index);
-    where = fmt::format(" in queue {}, instruction {}{}{}", hw.queues[q].name, index, layer >= 0 ? ", layer " : "",
-                        layer >= 0 ? loaded_->image.layers[static_cast<size_t>(layer)].name : "");
-    if (index < loaded_->image.program.size()) where += ": " + disassemble(hw, loaded_->image.program[index]);
-  }
+  const size_t q = queue->of(error);  // the number behind the last queue is the fetch
+  const int epc = hw.find_csr("EPC");
+  if (epc < 0 || static_cast<int64_t>(q) >= hw.csr[static_cast<size_t>(epc)].count)
+    return "the device reports " + cause;
+  DLC_TRY(uint32_t index, read("EPC", static_cast<int64_t>(q)));
+  // The fetch waits when nothing retires: what all wait for is the oldest instruction.
+  if (q >= hw.queues.size() && cause == "watchdog")
+    for (size_t other = 0; other < hw.queues.size(); ++other) {
+      DLC_TRY(const uint32_t head, read("EPC", static_cast<int64_t>(other)));
+      index = std::min(index, head);
+    }
+  const auto& program = loaded_->image.program;
+  const int layer = loaded_->image.layer_of(index);
+  std::string where = q < hw.queues.size() ? " in queue " + hw.queues[q].name : " in the fetch";
+  if (q >= hw.queues.size() && cause == "watchdog" && index < program.size())
+    where = " in queue " +
+            hw.queues[static_cast<size_t>(hw.isa.insns[static_cast<size_t>(program[index].insn)].queue)].name;
+  where += fmt::format(", instruction {}{}{}", index, layer >= 0 ? ", layer " : "",
+                       layer >= 0 ? loaded_->image.layers[static_cast<size_t>(layer)].name : "");
+  if (index < program.size()) where += ": " + disassemble(hw, program[index]);
   return "the device reports " + cause + where;
 }
 

@@ -39,7 +39,49 @@ bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return equal;
 }
 
+// A machine whose watchdog stopped it: its registers say which instruction each queue is at.
+class Stuck : public DlcPort {
+ public:
+  Stuck(const HwDescription& hw, std::unique_ptr<DlcPort> real) : hw_(hw), real_(std::move(real)) {}
+  Result<uint32_t> rd32(uint32_t offset) override {
+    const auto at = [&](const char* csr) { return hw_.csr[static_cast<size_t>(hw_.find_csr(csr))].at; };
+    if (offset == at("ERR"))
+      return static_cast<uint32_t>(*hw_.fault_code("watchdog")) | static_cast<uint32_t>(hw_.queues.size()) << 8;
+    constexpr uint32_t kEpc[] = {4, 9, 2, 7, 12};
+    const int64_t q = (static_cast<int64_t>(offset) - at("EPC")) / 4;
+    return q >= 0 && q < 5 ? kEpc[q] : real_->rd32(offset);
+  }
+  Result<> wr32(uint32_t offset, uint32_t value) override { return real_->wr32(offset, value); }
+  Result<> mem_rd(uint64_t address, std::span<std::byte> data) override { return real_->mem_rd(address, data); }
+  Result<> mem_wr(uint64_t address, std::span<const std::byte> data) override { return real_->mem_wr(address, data); }
+  Result<> wait_irq(uint64_t max_cycles) override { return real_->wait_irq(max_cycles); }
+  uint64_t now() const override { return real_->now(); }
+  Result<> reset() override { return real_->reset(); }
+  uint64_t memory_bytes() const override { return real_->memory_bytes(); }
+
+ private:
+  const HwDescription& hw_;
+  std::unique_ptr<DlcPort> real_;
+};
+
 }  // namespace
+
+TEST_CASE("a deadlock is told with the queue and the instruction that all wait for") {
+  const Compiled c = two_layers();
+  const HwDescription& hw = *c.loaded->hw;
+  auto port = need(open_port(need(parse_device_uri("asic:func")), *c.loaded));
+  Driver d = need(Driver::make(c.loaded, std::make_unique<Stuck>(hw, std::move(port))));
+  size_t code = 0;
+  while (!hw.spaces[code].name.ends_with(".code")) ++code;
+  need(d.port().mem_wr(d.bases()[code], std::vector<std::byte>(64, std::byte{0xff})));
+  const auto failed = d.run(c.inputs);
+  REQUIRE_FALSE(failed.has_value());
+  const auto& oldest = c.loaded->image.program[2];
+  const std::string queue = hw.queues[static_cast<size_t>(hw.isa.insns[static_cast<size_t>(oldest.insn)].queue)].name;
+  CHECK(failed.error().message().starts_with("the device reports watchdog in queue " + queue +
+                                             ", instruction 2, layer "));
+  CHECK(failed.error().message().ends_with(disassemble(hw, oldest)));
+}
 
 TEST_CASE("every seed of asic:func is honoured") {
   const Compiled c = two_layers();

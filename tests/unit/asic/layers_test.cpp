@@ -50,6 +50,26 @@ TEST_CASE("residual blocks: convolutions, an addition of two scales, a pool") {
     }
 }
 
+TEST_CASE("padded rows that are longer than a load's") {
+  const auto& m = machine(8);
+  uint64_t seed = 0;
+  for (const int64_t width : {254, 255, 300, 640})
+    for (const int64_t pad : {1, 2, 3}) {
+      const int64_t kernel = 2 * pad + 1, stride = 1 + static_cast<int64_t>(seed % 2);
+      INFO("width " << width << ", pad " << pad << ", stride " << stride);
+      LayerBuilder b(m, ++seed);
+      const ValueId x = b.input({1, pad == 2 ? 9 : 5, kernel + 1, width});
+      const ValueId y = b.conv(x, 3, kernel, stride, pad, seed % 3 == 0);
+      const ValueId pool = b.node("max_pool", {x},
+                                  {{"kernel", list({kernel, kernel})},
+                                   {"stride", list({stride, stride})},
+                                   {"pad_lo", list({pad, pad})},
+                                   {"pad_hi", list({pad, pad})}});
+      const Graph g = b.finish({y, pool});
+      check_layers(m, g, b.inputs(), device(seed));
+    }
+}
+
 TEST_CASE("average pool and a matrix product") {
   for (const int size : {8, 16}) {
     const auto& m = machine(size);

@@ -79,6 +79,20 @@ TEST_CASE("sums are split where a memory is small") {
   }
 }
 
+TEST_CASE("sums are split where a field is small") {
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"n_ci:     {at: u10@140", "n_ci:     {at: u1@140"}, {"n_kw:     {at: u5@128", "n_kw:     {at: u1@128"}}) {
+    INFO(to);
+    const TestMachine small = make_machine("R=8", [&](std::string& yaml) {
+      REQUIRE(yaml.find(from) != std::string::npos);
+      yaml.replace(yaml.find(from), from.size(), to);
+    });
+    LayerBuilder b(small, 9);
+    const ValueId x = b.input({1, 36, 7, 7});
+    check_layers(small, b.finish({b.conv(x, 12, 3, 1, 1)}), b.inputs(), "asic:func");
+  }
+}
+
 TEST_CASE("each step of a tile has the memories to itself where they are nearly full") {
   // In the second tile what is left of the first one would stand in the way; a stride that is never taken is what the
   // instruction's `require` wants.

@@ -44,7 +44,7 @@ TEST_CASE("contradictions, fractions and ranges say why") {
   FieldSolver a(ld);
   REQUIRE(a.equal(expr("nx"), 9));
   CHECK_FALSE(a.equal(expr("nx + 1"), 11));
-  CHECK(a.why() == "ld: nx + 1 is 10, 11 is wanted");
+  CHECK(a.why() == "ld: nx + 1 is 10, and must be 11");
   FieldSolver b(ld);
   CHECK_FALSE(b.equal(expr("sy*8"), 12));
   CHECK(b.why() == "ld: 8*sy cannot be 12");
