@@ -53,7 +53,7 @@ TEST_CASE("a node on the host has its own reason, or names the neighbour that ke
             {"asic.yaml:", "nothing of this model runs on nx16; int_conv:", "nearest is mac.row", "(node conv)"});
   f.write("m.onnx", convolution(16, 32, 16));
   CHECK_THAT(why(json_of(f, "explain --hw=asic m.onnx"), "int_conv"),
-             Contains("nearest is mac.row: it needs a loop of 16 in all operands that its loop k"));
+             Contains("nearest is mac.diag: its result begins inside a vector of 16 channels, which it walks whole"));
 }
 
 TEST_CASE("integers on the host are not called floats", "[error]") {
@@ -65,7 +65,7 @@ TEST_CASE("integers on the host are not called floats", "[error]") {
   output(m, "y", {3, 9}, onnx::TensorProto::INT32);
   f.write("m.onnx", m);
   must_fail(f, "--hw=asic m.onnx -o m.dlca",
-            {"nothing of this model runs on nx16; matmul", "u8, and instructions take", "(node product)"});
+            {"nothing of this model runs on nx16; int_matmul", "u8, and instructions take", "(node product)"});
   // Without recipes nothing becomes integers.
   f.write("q.onnx", convolution());
   changed_machine(f, "recipes: asic.recipes\n", "");
@@ -145,14 +145,19 @@ TEST_CASE("what is folded away says into what", "[error]") {
   node(m, "Neg", "minus", {"one"}, "c");
   node(m, "Identity", "same", {"x"}, "s");
   node(m, "Exp", "unused", {"s"}, "u");
-  node(m, "Mul", "times", {"s", "c"}, "t");
+  auto* to = node(m, "Cast", "cast", {"s"}, "f")->add_attribute();
+  to->set_name("to");
+  to->set_type(onnx::AttributeProto::INT);
+  to->set_i(onnx::TensorProto::FLOAT);
+  node(m, "Mul", "times", {"f", "c"}, "t");
   node(m, "Relu", "last", {"t"}, "y");
   output(m, "y", {2, 3});
   f.write("m.onnx", m);
   const auto said = by_node(json_of(f, "explain m.onnx"));
-  CHECK(said.size() == 5);
+  CHECK(said.size() == 6);
   CHECK(said.at("minus")["why"] == "it is a constant");
   CHECK(said.at("unused")["why"] == "its result is not used");
-  CHECK(said.at("same")["why"] == "it is part of times");
+  CHECK(said.at("same")["why"] == "it passes on what it is given");
+  CHECK(said.at("cast")["why"] == "it is part of times");
   CHECK(said.at("times")["rule"] == "");
 }

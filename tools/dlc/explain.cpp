@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "dlc/plugin/reference.h"
 #include "tools/dlc/json.h"
@@ -92,10 +93,10 @@ Result<Json> explanation(const Built& b) {
   }
   // Nodes that no kernel is called after: they are part of another, or nothing is left to do.
   std::map<std::string, std::string> device_of;
-  for (const Json& n : nodes) device_of[n["node"]] = n["device"];
+  std::set<std::string> called;
+  for (const Json& n : nodes) device_of[*called.insert(n["node"]).first] = n["device"];
   if (b.graph)
-    for (const Origins::Fate& f : b.origins.fates(*b.graph)) {
-      if (device_of.contains(f.node)) continue;
+    for (const Origins::Fate& f : b.origins.fates(*b.graph, called)) {
       const auto into = device_of.find(f.into);
       nodes.push_back(node_json(f.node, f.op, into == device_of.end() ? "" : into->second, {}, "folded", f.why, "", 0));
     }

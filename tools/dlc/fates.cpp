@@ -68,27 +68,28 @@ std::set<std::string> Origins::nearest(const OnnxNode& n, const std::set<std::st
   return found;
 }
 
-std::vector<Origins::Fate> Origins::fates(const Graph& now) const {
-  std::map<std::string, std::string> called;  // every name that is left, and the first one of its node
-  std::set<std::string> names, first;
+std::vector<Origins::Fate> Origins::fates(const Graph& now, const std::set<std::string>& called) const {
+  std::map<std::string, std::string> first;  // of the node that has a name
+  std::set<std::string> names;
   for (const NodeId n : now.order())
     for (const std::string& name : now.node(n).locations) {
-      called[name] = now.node(n).locations.front();
+      first[name] = now.node(n).locations.front();
       names.insert(name);
-      first.insert(now.node(n).locations.front());
     }
   std::vector<Fate> out;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const OnnxNode& n = nodes_[i];
-    if (first.contains(n.name)) continue;
+    if (called.contains(n.name)) continue;
     Fate f{n.name, n.op, {}, {}};
     const auto of_all = [&](bool Origin::* what, bool value) {
       return std::all_of(origins_.begin() + n.first, origins_.begin() + n.end,
                          [&](const Origin& o) { return o.*what == value; });
     };
-    if (const auto it = called.find(n.name); it != called.end()) {
+    if (const auto it = first.find(n.name); it != first.end() && it->second != n.name) {
       f.into = it->second;
       f.why = "it is part of " + f.into;
+    } else if (it != first.end()) {
+      f.why = "its result lies as what it reads does: nothing is to be done";
     } else if (n.first == n.end) {
       f.why = constant_[i] ? "it is a constant" : "it passes on what it is given";
     } else if (of_all(&Origin::used, false)) {
@@ -99,7 +100,7 @@ std::vector<Origins::Fate> Origins::fates(const Graph& now) const {
       std::set<std::string> into = nearest(n, names, true);
       if (into.empty()) into = nearest(n, names, false);
       std::set<std::string> parts;
-      for (const std::string& name : into) parts.insert(called.at(name));
+      for (const std::string& name : into) parts.insert(first.at(name));
       if (!parts.empty()) f.into = *parts.begin();
       f.why = parts.empty() ? "nothing is left of it to do" : fmt::format("it is part of {}", fmt::join(parts, ", "));
     }

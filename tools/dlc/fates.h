@@ -2,7 +2,7 @@
 //
 //   const Origins origins(graph, nodes);            // as it was read
 //   ... passes ...
-//   for (const Origins::Fate& f : origins.fates(graph)) ...   // "relu1", "Relu", "conv1", "is part of conv1"
+//   for (const Origins::Fate& f : origins.fates(graph, names)) ...   // "relu1", "Relu", "conv1", "is part of conv1"
 //
 // Nothing is known here of any pass: nodes carry the names of those that they were made from, and a node that left no
 // name did something that its neighbours do without it.
@@ -29,8 +29,8 @@ class Origins {
   // `nodes`: the model's; empty when the graph is the model.
   Origins(const Graph& g, std::vector<OnnxNode> nodes);
 
-  // Of every node of the model that is not the first name of a node of `now`, in the model's order.
-  std::vector<Fate> fates(const Graph& now) const;
+  // Of every node of the model that is none of `called` (the names of kernels), in the model's order.
+  std::vector<Fate> fates(const Graph& now, const std::set<std::string>& called) const;
 
  private:
   struct Origin {
