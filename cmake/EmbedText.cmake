@@ -1,12 +1,14 @@
-# Writes OUT: namespace dlc::detail { extern const EmbeddedFile kBuiltinRecords[]; } from FILES (a ;-list), in name order.
+# Writes OUT: namespace dlc::detail { extern const EmbeddedFile SYMBOL[]; } from FILES (a ;-list of files in FOLDER of the
+# sources), in name order.
 list(SORT FILES)
-set(code "#include \"core/ops/embedded.h\"\nnamespace dlc::detail {\nconst EmbeddedFile kBuiltinRecords[] = {\n")
+set(code "#include \"core/ops/embedded.h\"\nnamespace dlc::detail {\n")
+string(APPEND code "extern const EmbeddedFile ${SYMBOL}[];\nconst EmbeddedFile ${SYMBOL}[] = {\n")
 foreach(file ${FILES})
   get_filename_component(name "${file}" NAME)
   file(READ "${file}" text)
   # One literal per 2000 characters: compilers limit the length of a single one.
   string(LENGTH "${text}" length)
-  string(APPEND code "  {\"core/ops/${name}\",\n")
+  string(APPEND code "  {\"${FOLDER}/${name}\",\n")
   set(at 0)
   while(at LESS length)
     string(SUBSTRING "${text}" ${at} 2000 part)

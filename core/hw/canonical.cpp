@@ -115,8 +115,12 @@ std::string canonical_text(const HwDescription& hw) {
                        hw.sync->signal_field);
   out += "faults " + sorted(each(hw.faults, fault)) + "\n";
   out += "csr " + sorted(each(hw.csr, csr)) + "\n";
-  out += fmt::format("isa {} {} {} features {}\n", hw.isa.word_bits, hw.isa.opcode_field, hw.isa.transport,
-                     sorted(hw.features));
+  const auto feature = [](const HwFeature& f) { return f.name; };
+  const auto vectors = [&](const HwVectors& v) {
+    return fmt::format("{} {} {} needs {}", v.name, v.bytes, v.registers, sorted(each(v.needs, feature)));
+  };
+  out += fmt::format("isa {} {} {} features {} vectors {}\n", hw.isa.word_bits, hw.isa.opcode_field, hw.isa.transport,
+                     sorted(each(hw.features, feature)), sorted(each(hw.vectors, vectors)));
   out += "insns " + sorted(each(hw.isa.insns, [&](const HwInsn& i) { return insn(hw, i); })) + "\n";
   return out;
 }

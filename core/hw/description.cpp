@@ -70,6 +70,13 @@ Loc HwDescription::place(std::string_view key) const {
   return it == places.end() ? Loc{file, 0, 0, {}} : it->second;
 }
 
+std::vector<std::string> HwDescription::feature_names() const {
+  std::vector<std::string> names;
+  for (const HwFeature& f : features) names.push_back(f.name);
+  return names;
+}
+bool HwDescription::has_feature(std::string_view feature) const { return index_of(features, feature) >= 0; }
+
 std::string hash_text(uint64_t hash) { return fmt::format("0x{:016x}", hash); }
 
 }  // namespace dlc

@@ -273,14 +273,40 @@ void read_insn(ReadContext& cx, const yaml::Entry& entry, const HwField* opcode_
   cx.hw.isa.insns.push_back(std::move(insn));
 }
 
+void add_features(ReadContext& cx, const yaml::Node& n, std::vector<HwFeature>& out) {
+  if (n.kind != yaml::Kind::sequence) return out.push_back({cx.text(n), n.loc()});
+  for (const auto& item : n.items) out.push_back({cx.text(*item), item->loc()});
+}
+
+// A list, or lists by names of their own: those of several files that `like` puts together.
+void read_features(ReadContext& cx, const yaml::Node& n) {
+  if (n.kind != yaml::Kind::map) return add_features(cx, n, cx.hw.features);
+  MapReader m(cx, n, "'features'");
+  for (const auto& e : m.entries())
+    if (const auto* list = m.find(e.key)) add_features(cx, *list, cx.hw.features);
+}
+
+void read_vectors(ReadContext& cx, const yaml::Node& n) {
+  MapReader m(cx, n, "'vectors'");
+  for (const auto& e : m.entries()) {
+    MapReader v(cx, *e.value, "vectors '" + e.key + "'");
+    HwVectors x{e.key, 0, 0, {}, e.loc()};
+    if (v.need("bytes")) x.bytes = v.integer("bytes", 1, 4096, 0);
+    if (v.need("registers")) x.registers = v.integer("registers", 1, 1024, 0);
+    if (const auto* needs = v.need("needs")) add_features(cx, *needs, x.needs);
+    v.done();
+    cx.hw.vectors.push_back(std::move(x));
+  }
+}
+
 }  // namespace
 
 void read_isa(ReadContext& cx, const yaml::Node& n) {
   MapReader m(cx, n, "'isa'");
   HwIsa& isa = cx.hw.isa;
   if (!m.has("word")) {
-    cx.hw.features = m.texts("features");
-    if (const auto* f = m.find("features")) cx.hw.places["isa.features"] = f->loc();
+    if (const auto* features = m.find("features")) read_features(cx, *features);
+    if (const auto* vectors = m.find("vectors")) read_vectors(cx, *vectors);
     return m.done();
   }
   isa.word_bits = static_cast<int>(m.integer("word", 32, 4096, 32));

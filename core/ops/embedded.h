@@ -2,11 +2,11 @@
 
 namespace dlc::detail {
 
-// Record files compiled into the library; the last entry's name is null.
+// Files compiled into a library (cmake/EmbedText.cmake); the last entry's name is null.
 struct EmbeddedFile {
   const char* name;
   const char* text;
 };
-extern const EmbeddedFile kBuiltinRecords[];
+extern const EmbeddedFile kBuiltinRecords[];  // the records
 
 }  // namespace dlc::detail

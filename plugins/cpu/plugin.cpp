@@ -28,20 +28,7 @@ Result<HwDescription> description(const EmitRequest& r) {
     DLC_TRY(HwArgument arg, parse_hw_argument("hw," + r.hardware_params));
     overrides = std::move(arg.params);
   }
-  DLC_TRY(HwDescription hw, parse_hw(r.hardware, r.hardware_file, overrides));
-  std::string near;
-  if (const auto unknown = Target::unknown(hw.features, &near); !unknown.empty())
-    return fail(hw.place("isa.features"), fmt::format("x86-64 has no feature '{}'", fmt::join(unknown, "', '")),
-                near.empty() ? "features are named as LLVM does, or as --hw=native does (`dlc hw explain native`)"
-                             : fmt::format("did you mean '{}'?", near));
-  return hw;
-}
-
-Target target_of(const HwDescription& hw) {
-  Target t = Target::with(hw.features);
-  for (const HwMemory& m : hw.memories)
-    if (m.name == "l2" && m.size > 0) t.l2_bytes = m.size;
-  return t;
+  return parse_hw(r.hardware, r.hardware_file, overrides);
 }
 
 std::string option(const EmitRequest& r, const char* key) {
@@ -111,13 +98,14 @@ class CpuBackend : public Backend {
 
   // It takes every call; what the machine is must be right.
   Result<std::vector<Refusal>> match(const EmitRequest& r) override {
-    DLC_CHECK(description(r));
+    DLC_TRY(const HwDescription hw, description(r));
+    DLC_CHECK(Target::of(hw));  // no op is refused, but the description may be
     return std::vector<Refusal>{};
   }
 
   Result<> emit(const EmitRequest& r, EmitResult& result) override {
     DLC_TRY(const HwDescription hw, description(r));
-    const Target target = target_of(hw);
+    DLC_TRY(const Target target, Target::of(hw));
     const std::string listing = option(r, "listing"), format = option(r, "format");
     const Options options{.keep_assembly = listing == "asm", .keep_llvm = listing == "llvm"};
     Steps steps;

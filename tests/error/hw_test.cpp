@@ -106,6 +106,9 @@ TEST_CASE("descriptions that are not there, or not text", "[error]") {
   f.write("a.yaml", std::string("dlc_hw: 1\n\0\xff", 12));
   must_fail(f, "hw check a.yaml", {"a.yaml", "error: "});
   f.write("m.onnx", mlp());
+  f.write("avx22.yaml", "like: " DLC_SOURCE_DIR "/hwdesc/x86-64.yaml\nname: odd\nisa:\n  features: {mine: [avx22]}\n");
+  must_fail(f, "--hw=avx22.yaml m.onnx -o m.dlca",
+            {"avx22.yaml:4:21: error: x86-64 has no feature 'avx22'", "did you mean 'avx2'?"});
   must_fail(f, "--hw=asic,NOPE=3 m.onnx -o m.dlca", {"NOPE"});
   must_be_usage(f, "--hw=native,max=v2,max=v3 m.onnx -o m.dlca", {"max is given twice"});
   must_fail(f, "--hw=native,max=v9 m.onnx -o m.dlca", {"max=v9 is not one of v1, v2, v3, v4"});

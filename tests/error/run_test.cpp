@@ -82,7 +82,7 @@ TEST_CASE("code that wants more than this CPU has is refused, with what it lacks
     CHECK(changed == 1);
     REQUIRE(out.finish(a.meta()).has_value());
   };
-  rewrite("\"+cx8,", "\"+cx8,+telepathy,");
+  rewrite("\"+cmov,", "\"+cmov,+telepathy,");
   must_fail(f, "run bad.dlca --input x.npz --output y.npz",
             {"this machine lacks telepathy, which the model was compiled for", "--hw=native"});
   must_succeed(f, "run bad.dlca --device interp: --input x.npz");

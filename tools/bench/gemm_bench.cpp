@@ -1,9 +1,8 @@
 // bench_gemm: the contraction skeleton against the machine's multiply-add peak, as JSON. With --kernel, any kernel's
 // text without symbols instead of the built-in cases.
 //
-//   bench_gemm [--filter=TEXT] [--kernel=FILE] [--target=host|avx512|avx2] [--tile=VECTORS,ROWS,COLS] [--unroll=N]
-//   [--block=KIB]
-//   [--no-prefetch] [--assembly]
+//   bench_gemm [--filter=TEXT] [--kernel=FILE] [--hw=native|hwdesc/x86-64-v3.yaml] [--tile=VECTORS,ROWS,COLS]
+//   [--unroll=N] [--block=KIB] [--no-prefetch] [--assembly]
 #include <fmt/format.h>
 
 #include <cmath>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "dlc/hw/load.h"
 #include "dlc/interp/interp.h"
 #include "dlc/kernel/access.h"
 #include "peak.h"
@@ -132,7 +132,7 @@ Result<std::string> run(const Case& c, const cpu::Target& target, const cpu::Con
 int main(int argc, char** argv) {
   std::string filter, file;
   bool assembly = false;
-  cpu::Target target = cpu::Target::host();
+  std::string machine = "native";
   cpu::ContractionTile tile;
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
@@ -142,12 +142,8 @@ int main(int argc, char** argv) {
       file = a.substr(9);
     else if (a == "--assembly")
       assembly = true;
-    else if (a == "--target=avx2")
-      target = cpu::Target::avx2();
-    else if (a == "--target=avx512")
-      target = cpu::Target::avx512();
-    else if (a == "--target=host")
-      target = cpu::Target::host();
+    else if (a.starts_with("--hw="))
+      machine = a.substr(5);
     else if (a == "--no-prefetch")
       tile.prefetch = false;
     else if (a.starts_with("--block="))
@@ -156,13 +152,20 @@ int main(int argc, char** argv) {
       tile.unroll = std::stoll(a.substr(9));
     else if (!(a.starts_with("--tile=") &&
                std::sscanf(a.c_str() + 7, "%d,%ld,%ld", &tile.vectors, &tile.rows, &tile.cols) == 3)) {
-      std::fprintf(
-          stderr,
-          "usage: bench_gemm [--filter=TEXT] [--kernel=FILE] [--target=host|avx512|avx2] [--tile=VECTORS,ROWS,COLS] "
-          "[--unroll=N] [--block=KIB] [--no-prefetch] [--assembly]\n");
+      std::fprintf(stderr,
+                   "usage: bench_gemm [--filter=TEXT] [--kernel=FILE] [--hw=native|hwdesc/x86-64-v3.yaml] "
+                   "[--tile=VECTORS,ROWS,COLS] "
+                   "[--unroll=N] [--block=KIB] [--no-prefetch] [--assembly]\n");
       return 2;
     }
   }
+  const auto hw = load_hw(machine);
+  const auto target_of_it = hw ? cpu::Target::of(*hw) : std::unexpected(hw.error());
+  if (!target_of_it) {
+    std::fprintf(stderr, "%s\n", to_string(target_of_it.error()).c_str());
+    return 1;
+  }
+  const cpu::Target& target = *target_of_it;
   const int64_t b = target.vector_bytes / 4;
   std::vector<Result<Case>> cases;
   if (!file.empty()) cases.push_back(from_file(file));

@@ -203,7 +203,7 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
   b.model.hardware_name = b.hardware.description.name;
   b.model.arch_hash = hash_text(b.hardware.description.arch_hash);
   DLC_TRY(b.model.hardware_text, standalone_hw(b.hardware.text, b.hardware.file));
-  b.model.features = b.hardware.description.features;
+  b.model.features = b.hardware.description.feature_names();
 
   Stopwatch step;
   DLC_TRY(std::vector<Piece> pieces, split(source, o, b, cx));

@@ -56,7 +56,7 @@ Result<int> explain(const Options& o, Context& cx) {
   cx.print({{"file", h.file},
             {"name", h.description.name},
             {"arch_hash", hash_text(h.description.arch_hash)},
-            {"features", h.description.features},
+            {"features", h.description.feature_names()},
             {"text", text}},
            text);
   return kOk;

@@ -4,7 +4,8 @@
 // interpreter); dims are the values of the kernel's free symbols in the order of CompiledKernel::symbols. It returns 0,
 // or the 1-based number of the statement (in program order) that stored an undefined value or stored out of bounds.
 //
-//   DLC_TRY(auto code, cpu::compile({{&kernel}}, cpu::Target::host()));
+//   DLC_TRY(const cpu::Target target, cpu::Target::of(hw));  // an HwDescription
+//   DLC_TRY(auto code, cpu::compile({{&kernel}}, target));
 //   int64_t failed_statement = code.kernels()[0].entry(buffers, dims);
 //
 // How the loops of a statement run is a Schedule: loop order, register tile and vector loop. Statements without one get
@@ -26,25 +27,24 @@ namespace llvm {
 class Module;
 }
 
+namespace dlc {
+struct HwDescription;
+}
+
 namespace dlc::cpu {
 
 // What the code may use. Chosen by feature bits, never by the CPU's name.
 struct Target {
-  std::string features;        // LLVM feature string: "+avx2,+fma,..."
-  int vector_bytes = 16;       // width of the vectors that are used
-  int registers = 16;          // vector registers
-  int64_t l2_bytes = 1 << 20;  // second-level cache of one core
+  std::string features;  // LLVM feature string: "+avx2,+fma,..."
+  int vector_bytes = 0;  // width of the vectors that are used
+  int registers = 0;     // vector registers
+  int64_t l2_bytes = 0;  // second-level cache of one core
 
   bool has(std::string_view feature) const;  // has("fma")
 
-  static Target baseline();  // x86-64: SSE2
-  static Target avx2();      // x86-64-v3
-  static Target avx512();    // x86-64-v4
-  static Target host();      // every feature of this machine
-  // Named as in a hardware description ("avx2", "avx512_vnni", "sse4_1"), or as in LLVM.
-  static Target with(std::span<const std::string> features);
-  // Those of them that LLVM does not know; `near` is the known one that is spelt like the first.
-  static std::vector<std::string> unknown(std::span<const std::string> features, std::string* near);
+  // What a description says: its features, the widest of its vectors that they allow, its cache. Features are named
+  // as there ("avx512_vnni", "sse4_1") or as in LLVM; one that x86-64 does not have is an error at its place.
+  static Result<Target> of(const HwDescription& hw);
   std::string missing_here() const;  // features that this machine lacks: "avx512f, avx512bw"
   bool runs_here() const { return missing_here().empty(); }
 };

@@ -1,37 +1,51 @@
 // What the machine offers, by feature bits.
+#include <fmt/format.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/TargetParser/Host.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
 
 #include "codegen.h"
-#include "machine.h"
+#include "dlc/hw/description.h"
 
 namespace dlc::cpu {
 
 namespace {
 
-constexpr std::string_view kV3 =
-    "+cmov,+cx8,+fxsr,+mmx,+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+sahf,+avx,+avx2,+bmi,+bmi2,+f16c,+"
-    "fma,"
-    "+lzcnt,+movbe,+xsave";
-
-std::string llvm_name(std::string f) {
-  if (f.starts_with("sse4_")) f[4] = '.';
-  if (f.starts_with("amx_")) f[3] = '-';
-  if (f == "bmi1") return "bmi";
-  std::erase(f, '_');
-  return f;
+// A description's name of a feature as LLVM spells it.
+std::string llvm_name(std::string name) {
+  if (name.starts_with("sse4_")) name[4] = '.';
+  if (name.starts_with("amx_")) name[3] = '-';
+  if (name == "bmi1") name = "bmi";
+  std::erase(name, '_');
+  return name;
 }
 
+// All features that a machine can be asked for, with whether this one has them.
 std::map<std::string, bool> host_features() {
   std::map<std::string, bool> sorted;
   for (const auto& f : llvm::sys::getHostCPUFeatures()) sorted[f.first().str()] = f.second;
   return sorted;
+}
+
+Result<> check_names(const HwDescription& hw) {
+  std::vector<std::string> known;
+  for (const auto& [name, on] : host_features()) known.push_back(name);
+  Error errors;
+  const auto check = [&](const HwFeature& f) {
+    if (std::ranges::binary_search(known, llvm_name(f.name))) return;
+    const std::string near = nearest(llvm_name(f.name), known);
+    errors.add(Error(f.loc, fmt::format("x86-64 has no feature '{}'", f.name),
+                     near.empty() ? "`dlc hw explain native` names those of this machine"
+                                  : fmt::format("did you mean '{}'?", near)));
+  };
+  std::ranges::for_each(hw.features, check);
+  for (const HwVectors& v : hw.vectors) std::ranges::for_each(v.needs, check);
+  if (!errors.empty()) return std::unexpected(std::move(errors));
+  return {};
 }
 
 }  // namespace
@@ -47,44 +61,27 @@ bool Target::has(std::string_view feature) const {
   return false;
 }
 
-Target Target::baseline() { return {.features = "+cx8,+fxsr,+mmx,+sse,+sse2"}; }
-Target Target::avx2() { return {.features = std::string(kV3), .vector_bytes = 32}; }
-Target Target::avx512() {
-  return {.features = std::string(kV3) + ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+evex512",
-          .vector_bytes = 64,
-          .registers = 32};
-}
-
-std::vector<std::string> Target::unknown(std::span<const std::string> features, std::string* near) {
-  initialise_llvm();
-  std::string problem;
-  const llvm::Target* t = llvm::TargetRegistry::lookupTarget(kTriple, problem);
-  if (t == nullptr) return {};  // machine() says so
-  const std::unique_ptr<llvm::MCSubtargetInfo> info(t->createMCSubtargetInfo(kTriple, "", ""));
-  std::vector<std::string> known, out;
-  for (const auto& f : info->getAllProcessorFeatures()) known.emplace_back(f.Key);
-  for (const std::string& f : features)
-    if (std::ranges::count(known, llvm_name(f)) == 0) out.push_back(f);
-  if (!out.empty()) *near = nearest(llvm_name(out.front()), known);
-  return out;
-}
-
-Target Target::with(std::span<const std::string> features) {
-  const auto has = [&](std::string_view f) { return std::ranges::count(features, f) > 0; };
-  Target t = baseline();
-  if (has("avx2") && has("fma")) t = avx2();
-  if (t.vector_bytes == 32 && has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl")) t = avx512();
-  for (const std::string& given : features)
-    if (const std::string f = llvm_name(given); !t.has(f)) t.features += ",+" + f;
-  return t;
-}
-
-Target Target::host() {
-  std::vector<std::string> features;
-  for (const auto& [name, on] : host_features())
-    if (on) features.push_back(name);
-  Target t = with(features);
-  if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) t.l2_bytes = bytes;
+Result<Target> Target::of(const HwDescription& hw) {
+  DLC_CHECK(check_names(hw));
+  const auto allowed = [&](const HwVectors& v) {
+    return std::ranges::all_of(v.needs, [&](const HwFeature& f) { return hw.has_feature(f.name); });
+  };
+  Target t;
+  for (const HwVectors& v : hw.vectors) {
+    if (v.bytes != 16 && v.bytes != 32 && v.bytes != 64)
+      return fail(v.loc, fmt::format("vectors '{}' have {} bytes: code is made for 16, 32 and 64", v.name, v.bytes));
+    if (!allowed(v) || v.bytes <= t.vector_bytes) continue;
+    t.vector_bytes = static_cast<int>(v.bytes);
+    t.registers = static_cast<int>(v.registers);
+  }
+  if (t.vector_bytes == 0)
+    return fail({hw.file, 0, 0, {}}, "'isa' has no vectors that its features allow",
+                "`like: x86-64.yaml` has those of every x86-64");
+  for (const HwMemory& m : hw.memories)
+    if (m.name == "l2") t.l2_bytes = m.size;
+  if (t.l2_bytes <= 0)
+    return fail({hw.file, 0, 0, {}}, "'memories' has no l2, which tiles are made for", "memories: {l2: {size: 1MiB}}");
+  for (const HwFeature& f : hw.features) t.features += (t.features.empty() ? "+" : ",+") + llvm_name(f.name);
   return t;
 }
 
@@ -96,7 +93,7 @@ std::string Target::missing_here() const {
     const size_t end = std::min(features.find(',', at), features.size());
     const std::string name = features.substr(at + 1, end - at - 1);
     const auto it = host.find(name);
-    if (name != "evex512" && (it == host.end() || !it->second)) missing += (missing.empty() ? "" : ", ") + name;
+    if (it == host.end() || !it->second) missing += (missing.empty() ? "" : ", ") + name;
     at = end + 1;
   }
   return missing;

@@ -50,7 +50,7 @@ std::vector<std::string> check_plan(const Kernel& k, const cpu::ContractionTile&
     got.tensors.resize(k.tensors.size());
     check_as_good_as(k, want, plain, got);
   }
-  REQUIRE_OK(const cpu::Plan here, cpu::plan_contractions(k, cpu::Target::host(), tile));
+  REQUIRE_OK(const cpu::Plan here, cpu::plan_contractions(k, target("native"), tile));
   return here.notes;
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("integer products accumulate in 32 bits", "[.levels]") {
 
 TEST_CASE("what does not match says why") {
   const auto note = [](const char* text) {
-    REQUIRE_OK(const cpu::Plan plan, cpu::plan_contractions(kernel(text), cpu::Target::avx2()));
+    REQUIRE_OK(const cpu::Plan plan, cpu::plan_contractions(kernel(text), target("x86-64-v3")));
     return plan.notes.back();
   };
   CHECK_THAT(note("kernel @k {\n in X: f32[9]\n out Y: f32[9]\n for i < 9: Y[i] = X[i] + 1\n}\n"),

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dlc/hw/load.h"
 #include "dlc/interp/interp.h"
 #include "dlc_test/catch.h"
 #include "plugins/cpu/codegen/codegen.h"
@@ -70,6 +71,13 @@ inline Memory memory(const Kernel& k, const Bindings& dims, double low = -2, dou
   return m;
 }
 
+// What a description of hwdesc says, or this machine: "x86-64-v3", "native".
+inline cpu::Target target(const std::string& name) {
+  REQUIRE_OK(const HwDescription hw, load_hw(name, {{DLC_SOURCE_DIR "/hwdesc"}}));
+  REQUIRE_OK(cpu::Target t, cpu::Target::of(hw));
+  return t;
+}
+
 // What code is tested for, and at which optimisation level of the IR passes: each has another.
 struct Level {
   std::string name;
@@ -80,10 +88,10 @@ struct Level {
 // The feature levels that this machine has, of those asked for: each is a ctest test of its own, which names it in
 // DLC_TEST_LEVEL; by hand it is all of them. Cases that use them have the hidden tag [.levels].
 inline std::vector<Level> levels() {
-  const std::vector<Level> all = {{"x86-64", cpu::Target::baseline(), 0},
-                                  {"x86-64-v3", cpu::Target::avx2(), 1},
-                                  {"x86-64-v4", cpu::Target::avx512(), 2},
-                                  {"native", cpu::Target::host(), 3}};
+  static const std::vector<Level> all = {{"x86-64", target("x86-64"), 0},
+                                         {"x86-64-v3", target("x86-64-v3"), 1},
+                                         {"x86-64-v4", target("x86-64-v4"), 2},
+                                         {"native", target("native"), 3}};
   const char* wanted = std::getenv("DLC_TEST_LEVEL");
   std::vector<Level> here;
   for (const Level& level : all) {

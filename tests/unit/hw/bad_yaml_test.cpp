@@ -99,6 +99,7 @@ TEST_CASE("a key that nobody would obey is refused at its place") {
        "an entry of 'ops'",
        {"when", "unit", "recipe", "lower", "epilogue"}},
       {"isa: {features: [sse2], KEY: x}", "'isa'", {"kind", "codegen", "triple", "cpu", "probe", "missing"}},
+      {"isa: {vectors: {xmm: {bytes: 16, registers: 16, needs: [sse2], KEY: x}}}", "vectors 'xmm'", {"name", "masks"}},
       {"cost: {KEY: {}}", "'cost'", {"calibration", "parallel", "launch"}},
       {"rtl: {KEY: x}", "'rtl'", {"top", "sim"}},
       {"rtl: {bus: {KEY: 40}}", "'bus'", {"kind", "addr_bits"}},

@@ -105,7 +105,8 @@ TEST_CASE("the argument of --hw") {
 
 TEST_CASE("the shipped descriptions are right") {
   const std::string folder = std::string(DLC_SOURCE_DIR) + "/hwdesc";
-  for (const char* name : {"x86-64", "x86-64-v3", "x86-64-v4.yaml", "asic", "asic.yaml,R=8", "asic.yaml,R=32"}) {
+  for (const char* name :
+       {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4.yaml", "asic", "asic.yaml,R=8", "asic.yaml,R=32"}) {
     INFO(name);
     REQUIRE_OK(const HwDescription hw, load_hw(name, {{folder}}));
     const auto laws = check_laws(hw, 1, 500);
@@ -114,14 +115,22 @@ TEST_CASE("the shipped descriptions are right") {
   REQUIRE_OK(const HwDescription v4, load_hw("x86-64-v4", {{folder}}));
   CHECK(v4.plugin == "cpu");
   CHECK(v4.memories.at(0).name == "l2");
-  CHECK(std::ranges::count(v4.features, "avx512f") == 1);
+  for (const char* f : {"sse2", "sse4_2", "avx2", "avx512f"}) CHECK(v4.has_feature(f));  // each level adds its own
+  REQUIRE(v4.vectors.size() == 3);
+  CHECK(v4.vectors[2].name == "zmm");
+  CHECK(v4.vectors[2].registers == 32);
 }
 
 TEST_CASE("native describes this machine, up to the level asked for") {
   REQUIRE_OK(const HwDescription v1, load_hw("native,max=v1"));
-  CHECK(v1.features == std::vector<std::string>{"sse2"});
+  CHECK(v1.feature_names() == std::vector<std::string>{"cmov", "cx8", "fxsr", "mmx", "sse", "sse2"});
+  REQUIRE_OK(const HwDescription v2, load_hw("native,max=v2"));
+  CHECK(v2.has_feature("sse2"));
+  CHECK_FALSE(v2.has_feature("avx"));
+  CHECK(v2.vectors.size() == 3);  // what they need decides, not the level
+  CHECK(v2.memories.at(0).name == "l2");
   REQUIRE_OK(const HwDescription all, load_hw("native"));
-  CHECK(all.features == native_features());
+  CHECK(all.feature_names() == native_features());
   REQUIRE_ERROR(load_hw("native,max=v9"), "max=v9 is not one of v1, v2, v3, v4");
 }
 
@@ -151,10 +160,12 @@ memories: {l2: {size: 1MiB}}
 ops:
   - {op: matmul, place: refuse, types: [s8, s32], why: "not on this board"}
   - {op: [sort, topk], place: host, why: "no unit compares"}
-isa: {features: [sse2]}
+isa: {features: [sse2], vectors: {xmm: {bytes: 16, registers: 16, needs: [sse2]}}}
 )yaml";
   REQUIRE_OK(const HwDescription hw, parse_hw(text, "small.yaml"));
   CHECK(hw.memories.at(0).size == 1 << 20);
+  CHECK(hw.vectors.at(0).bytes == 16);
+  CHECK(hw.vectors.at(0).needs.at(0).name == "sse2");
   CHECK(hw.ops.at(0).types == std::vector<DType>{kS8, kS32});
   CHECK(hw.ops.at(1).ops == std::vector<std::string>{"sort", "topk"});
   const auto with = [&](std::string_view from, std::string_view to) {
@@ -163,6 +174,9 @@ isa: {features: [sse2]}
     return parse_hw(changed, "small.yaml");
   };
   REQUIRE_ERROR(with(", why: \"no unit compares\"", ""), "an entry of 'ops' needs the key 'why'");
+  REQUIRE_ERROR(with("registers: 16, ", ""), "vectors 'xmm' needs the key 'registers'");
+  REQUIRE_ERROR(with("bytes: 16, ", ""), "vectors 'xmm' needs the key 'bytes'");
+  REQUIRE_ERROR(with("bytes: 16", "bytes: 0"), "0 is outside 1 .. 4096");
   REQUIRE_ERROR(with("place: host, ", ""), "an entry of 'ops' needs the key 'place'");
   REQUIRE_ERROR(with("place: host", "place: hst"), "'hst' is not a value of 'place' in an entry of 'ops'");
 }

@@ -166,6 +166,19 @@ struct HwCsr {
 
 // ---- machines without instruction words
 
+struct HwFeature {
+  std::string name;  // "avx2"
+  Loc loc;
+};
+
+// Registers of one width, for code that may use all of `needs`.
+struct HwVectors {
+  std::string name;  // "ymm"
+  int64_t bytes = 0, registers = 0;
+  std::vector<HwFeature> needs;
+  Loc loc;
+};
+
 struct HwMemory {
   std::string name;
   int64_t size = 0;  // bytes
@@ -230,7 +243,8 @@ struct HwDescription {
   std::vector<HwCsr> csr;
 
   std::vector<HwMemory> memories;
-  std::vector<std::string> features;  // of a machine without instruction words: avx2, avx512f ...
+  std::vector<HwFeature> features;  // of a machine without instruction words
+  std::vector<HwVectors> vectors;   // of such a machine
 
   std::string recipes;  // file name, relative to this file
   std::vector<HwOpRule> ops;
@@ -250,6 +264,8 @@ struct HwDescription {
   int find_csr(std::string_view name) const;
   std::optional<int64_t> fault_code(std::string_view name) const;
   Loc place(std::string_view key) const;  // the file, where it does not say it
+  std::vector<std::string> feature_names() const;
+  bool has_feature(std::string_view name) const;
   const HwState& state_of(int space) const {
     return state[static_cast<size_t>(spaces[static_cast<size_t>(space)].state)];
   }
