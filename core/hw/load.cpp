@@ -13,7 +13,6 @@
 #include "core/hw/reader.h"
 #include "core/hw/standalone.h"
 #include "dlc/io/file.h"
-#include "dlc/io/inside.h"
 
 namespace dlc {
 
