@@ -193,6 +193,7 @@ Tensor unpacked(const Tensor& t, DType type) {
 Result<NamedTensors> read_npz(const std::string& path) {
   const Loc where{path, 0, 0, {}};
   DLC_TRY(const MappedFile whole, map_file(path));
+  if (whole.bytes.empty()) return fail(where, "cannot read as .npz: it is empty");  // libzip would begin an archive
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t* source = zip_source_buffer_create(whole.bytes.data(), whole.bytes.size(), 0, &error);

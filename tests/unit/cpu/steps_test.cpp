@@ -101,9 +101,9 @@ TEST_CASE("a description's features, in LLVM's words, and the widest vectors tha
   const auto refused = cpu::Target::of(wrong);
   REQUIRE_FALSE(refused.has_value());
   CHECK_THAT(to_string(refused.error()),
-             Catch::Matchers::Contains("m.yaml:4:23: error: x86-64 has no feature 'avx22'") &&
+             Catch::Matchers::Contains("m.yaml:4:24: error: x86-64 has no feature 'avx22'") &&
                  Catch::Matchers::Contains("did you mean 'avx2'?") &&
-                 Catch::Matchers::Contains("m.yaml:4:30: error: x86-64 has no feature '-avx'"));
+                 Catch::Matchers::Contains("m.yaml:4:31: error: x86-64 has no feature '-avx'"));
   const auto vectors = [](const std::string& v) {
     return parse_hw("dlc_hw: 1\nname: m\nlike: x86-64.yaml\nisa: {vectors: {v: {" + v + "}}}\n",
                     DLC_SOURCE_DIR "/hwdesc/m.yaml");
@@ -111,7 +111,7 @@ TEST_CASE("a description's features, in LLVM's words, and the widest vectors tha
   REQUIRE_OK(const HwDescription odd, vectors("bytes: 24, registers: 16, needs: [sse2]"));
   REQUIRE_ERROR(cpu::Target::of(odd), "m.yaml:4:17: error: vectors 'v' have 24 bytes: code is made for 16, 32 and 64");
   REQUIRE_OK(const HwDescription needy, vectors("bytes: 32, registers: 16, needs: [ssse22]"));
-  REQUIRE_ERROR(cpu::Target::of(needy), "m.yaml:4:54: error: x86-64 has no feature 'ssse22'");
+  REQUIRE_ERROR(cpu::Target::of(needy), "m.yaml:4:55: error: x86-64 has no feature 'ssse22'");
 }
 
 TEST_CASE("an object that was linked gives what the compiler's own link gives, and damaged ones are errors") {

@@ -5,6 +5,7 @@
 
 using namespace dlc;
 using Catch::Matchers::Contains;
+using dlc_test::need;
 
 TEST_CASE("constants have the same names and values in every language") {
   const HwDescription hw = mini();
