@@ -88,9 +88,9 @@ TEST_CASE("a description's features, in LLVM's words, and the widest vectors tha
   CHECK(native.missing_here().empty());
   for (const char* level : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
     INFO(level);
-    const cpu::Target t = target(level);
-    if (t.runs_here()) CHECK(native.vector_bytes >= t.vector_bytes);
-    std::istringstream features(t.features);
+    const cpu::Target its = target(level);
+    if (its.runs_here()) CHECK(native.vector_bytes >= its.vector_bytes);
+    std::istringstream features(its.features);
     for (std::string f; std::getline(features, f, ',');)
       if (cpu::Target{.features = f}.runs_here()) CHECK(native.has(f.substr(1)));
   }
