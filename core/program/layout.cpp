@@ -58,6 +58,7 @@ class Assignment {
       if (seen.insert(c.kernel).second) continue;
       Kernel k = p_.kernels[static_cast<size_t>(c.kernel)];
       k.name = fmt::format("{}_{}", k.name, p_.kernels.size());
+      k.locations = c.locations;
       c.kernel = static_cast<int>(p_.kernels.size());
       p_.kernels.push_back(std::move(k));
       seen.insert(c.kernel);

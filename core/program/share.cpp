@@ -27,17 +27,20 @@ void share_kernels(Program& p) {
   std::map<std::string, int> seen;
   std::vector<int> replaced(p.kernels.size(), -1);
   std::vector<Kernel> kept;
+  std::vector<std::set<std::string>> listed;  // the nodes that each of them came from
   for (size_t i = 0; i < p.kernels.size(); ++i) {
     if (!called.contains(static_cast<int>(i))) continue;
     Kernel& k = p.kernels[i];
     const auto [it, added] = seen.emplace(nameless_text(k), static_cast<int>(kept.size()));
     replaced[i] = it->second;
     if (added) {
+      listed.emplace_back(k.locations.begin(), k.locations.end());
       kept.push_back(std::move(k));
       continue;
     }
-    auto& locations = kept[static_cast<size_t>(it->second)].locations;
-    locations.insert(locations.end(), k.locations.begin(), k.locations.end());
+    const auto first = static_cast<size_t>(it->second);
+    for (const std::string& l : k.locations)
+      if (listed[first].insert(l).second) kept[first].locations.push_back(l);
   }
   p.kernels = std::move(kept);
   for (Call& c : p.calls) c.kernel = replaced[static_cast<size_t>(c.kernel)];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dlc/program/alias.h"
 #include "dlc/program/layout.h"
 #include "dlc_test/tensors.h"
 
@@ -91,6 +92,31 @@ TEST_CASE("blocked layouts keep the meaning, and reach every buffer between conv
     REQUIRE_OK(const Program again, parse_program(print(p)));
     CHECK(print(again) == print(p));
   }
+}
+
+TEST_CASE("a kernel of many calls names each node once, whatever took it apart and together again") {
+  constexpr int kLayers = 12;
+  Graph g;
+  ValueId y = g.add_input("x", {kF32, list({1, 16, 8, 8})});
+  const ValueId w = g.add_constant("w", noise({16, 16, 3, 3}, 1)), b = g.add_constant("b", noise({16}, 2));
+  for (int i = 0; i < kLayers; ++i) {
+    const Attrs attrs{{"stride", list({1, 1})}, {"pad_lo", list({1, 1})}, {"pad_hi", list({1, 1})}, {"group", Expr(1)}};
+    REQUIRE_OK(const NodeId n, g.add_node("conv", {y, w, b}, attrs, {"layer" + std::to_string(i)}));
+    y = g.node(n).outputs[0];
+  }
+  g.outputs = {y};
+  g.output_names = {"y"};
+  REQUIRE_OK(Program p, lower_to_program(g));
+  REQUIRE_OK(const int blocked, assign_layouts(p, {16}));
+  CHECK(blocked > 0);
+  REQUIRE(alias_sets(p, 64).has_value());
+  size_t named = 0, most = 0;
+  for (const Kernel& k : p.kernels) {
+    named += k.locations.size();
+    most = std::max(most, k.locations.size());
+  }
+  CHECK(named == kLayers);
+  CHECK(most > kLayers / 2);  // the layers in the middle are one kernel
 }
 
 TEST_CASE("buffers alive at the same time never share bytes, others do") {
