@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/program/layout_kernel.h"
 #include "dlc/kernel/access.h"
@@ -51,17 +52,23 @@ class Assignment {
   }
 
  private:
-  // A kernel that two calls share is copied: their buffers may get different layouts.
+  // A kernel that several calls share is copied, each with its call's nodes: their buffers may get different layouts.
   void one_kernel_per_call() {
-    std::set<int> seen;
-    for (Call& c : p_.calls) {
-      if (seen.insert(c.kernel).second) continue;
-      Kernel k = p_.kernels[static_cast<size_t>(c.kernel)];
-      k.name = fmt::format("{}_{}", k.name, p_.kernels.size());
-      k.locations = c.locations;
-      c.kernel = static_cast<int>(p_.kernels.size());
-      p_.kernels.push_back(std::move(k));
-      seen.insert(c.kernel);
+    std::vector<std::vector<size_t>> calls(p_.kernels.size());
+    for (size_t c = 0; c < p_.calls.size(); ++c) calls[static_cast<size_t>(p_.calls[c].kernel)].push_back(c);
+    for (size_t shared = 0; shared < calls.size(); ++shared) {
+      if (calls[shared].size() < 2) continue;
+      const auto all = std::exchange(p_.kernels[shared].locations, {});
+      for (const size_t i : calls[shared]) {
+        Call& c = p_.calls[i];
+        if (i != calls[shared].front()) {
+          Kernel k = p_.kernels[shared];
+          k.name = fmt::format("{}_{}", k.name, p_.kernels.size());
+          c.kernel = static_cast<int>(p_.kernels.size());
+          p_.kernels.push_back(std::move(k));
+        }
+        p_.kernels[static_cast<size_t>(c.kernel)].locations = c.locations.empty() ? all : c.locations;
+      }
     }
   }
 
