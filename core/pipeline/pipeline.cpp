@@ -162,6 +162,11 @@ Result<> verify(const Ir& ir) {
   return std::visit([](const auto& x) { return verify(x); }, ir);
 }
 
+Result<> check_passes(const std::vector<std::string>& passes) {
+  for (const std::string& text : passes) DLC_CHECK(find_step(text));
+  return {};
+}
+
 Result<std::vector<PassTiming>> run_pipeline(Ir& ir, const std::vector<std::string>& passes,
                                              const HwLoadOptions& search) {
   std::vector<Step> steps;

@@ -57,7 +57,8 @@ TEST_CASE("a rule that would rule nothing", "[error]") {
 TEST_CASE("a description with a wrong unit", "[error]") {
   const Folder f("unit");
   f.write("a.yaml", "dlc_hw: 1\nname: a\nclock: 1.0 KiB\n");
-  must_fail(f, "hw check a.yaml", {"a.yaml:3:", "error: "});
+  must_fail(f, "hw check a.yaml",
+            {"a.yaml:3:8: error: '1.0 KiB' is not a frequency: its unit is 'KiB'", "next: use one of Hz kHz MHz GHz"});
 }
 
 TEST_CASE("a description with overlapping fields", "[error]") {

@@ -67,7 +67,13 @@ TEST_CASE("arrays without dims, without elements, of other types", "[error]") {
   f.write("empty.npy", npy("<f4", "(0,)", ""));
   must_fail(f, "run m.onnx --input empty.npy", {"input 'x' is f32[0], the model takes f32[2]"});
   must_fail(f, "run m.onnx --input scalar.npy", {"input 'x' is f32[], the model takes f32[2]"});
-  must_fail(f, "run m.onnx --input half.npy", {"input 'x' is f16[2], the model takes f32[2]"});
+  must_fail(f, "run m.onnx --input half.npy",
+            {"input 'x' is f16[2], the model takes f32[2]", "next: convert it to f32"});
+  f.write("one.onnx", relu({1, 2}));
+  f.write("three.npy", npy("<f4", "(3, 2)", floats({1, -2, 3, -4, 5, -6})));
+  must_fail(f, "run one.onnx --input three.npy",
+            {"input 'x' is f32[3,2], the model takes f32[1,2]", "next: --each runs the model once for each of the 3"});
+  CHECK_THAT(must_succeed(f, "run one.onnx --each --input three.npy").out, Catch::Matchers::Contains("1 0 3 0 5 0"));
 }
 
 TEST_CASE("arrays that are refused", "[error]") {

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dlc/io/numpy.h"
+#include "tests/error/json.h"
 #include "tests/error/run.h"
 
 using namespace dlc;
@@ -49,6 +50,17 @@ TEST_CASE("a plugin's counters may hold anything", "[error]") {
   CHECK_FALSE(result.contains("odd"));
   must_fail(f, std::string("bench m.dlca --runs 1 --device lying:wrong_type") + kPath,
             {"partition on lying:wrong_type gave 'y' as s64[4], f32[4] is expected"});
+}
+
+TEST_CASE("compare names the layer where a device first differs", "[error]") {
+  const Folder f("first_diverging");
+  machine(f, "");  // its results are whatever the memory held: never what neg gives
+  const Outcome o = dlc::test::dlc(f, std::string("compare m.dlcg --hw=m.yaml --device lying: --json") + kPath);
+  CHECK(o.code == 1);
+  const auto j = nlohmann::json::parse(o.out);
+  CHECK(j["match"] == false);
+  CHECK(j["first_diverging"] == "n");
+  CHECK(j["layers"][0]["elements_wrong"] == 4);
 }
 
 TEST_CASE("a plugin that gives more than there is memory", "[error]") {

@@ -67,3 +67,10 @@ TEST_CASE("errors as JSON", "[error]") {
   CHECK_THAT(usage.out,
              Catch::Matchers::StartsWith("{") && Catch::Matchers::Contains("\"hint\": \"dlc bench --help\""));
 }
+
+TEST_CASE("a pass that does not exist is an error, for cases too", "[error]") {
+  const Folder f("no_pass");
+  f.write("c.dlct", "# level: graph\n");
+  must_fail(f, "opt c.dlct --passes=fuld -o d.dlct", {"no pass is called 'fuld'", "did you mean 'fold'?"});
+  CHECK_FALSE(std::filesystem::exists(f / "d.dlct"));
+}

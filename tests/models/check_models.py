@@ -2,7 +2,10 @@
 """Runs the networks of make_models.py through `dlc run` and compares with the checked-in results of onnxruntime.
 
     check_models.py --dlc build/bin/dlc --device cpu: --work build/models mlp resnet8 ...
+    check_models.py --dlc build/bin/dlc --device cpu: --work build/models --batches 1,3 mlp resnet8 ...
 
+With `--batches` the network has a symbolic batch (and sequence length), is compiled once, and runs for each batch: as many
+times the same sample, so that every one of them has the same checked-in result.
 A result is right when no sampled element is off by more than 1e-5 of the largest one, and the largest element of every row
 is where onnxruntime has it. Needs numpy and onnx (Debian's python3-onnx). Exit status 1 when a network is wrong.
 """
@@ -20,24 +23,36 @@ HERE = pathlib.Path(__file__).resolve().parent
 TOLERANCE = 1e-5
 
 
-def build(name, folder):
+def build(name, folder, *options):
     path = folder / f"{name}.onnx"
     if not path.exists():
-        subprocess.run([sys.executable, HERE / "make_models.py", "-o", folder, "--no-check", name], check=True,
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run([sys.executable, HERE / "make_models.py", "-o", folder, "--no-check", *options, name], check=True,
                        stdout=subprocess.DEVNULL)
     return path
 
 
 def check(name, o):
     path = build(name, o.work)
-    feeds, result = o.work / f"{name}_in.npz", o.work / f"{name}_out.npz"
-    np.savez(feeds, **make_io.make_inputs(onnx.load(path), 0))
-    if o.artifact:
-        model = o.work / f"{name}.dlca"
+    inputs = make_io.make_inputs(onnx.load(path), 0)
+    if o.batches:
+        path = build(name, o.work / "symbolic", "--dynamic")
+    if o.artifact or o.batches:
+        model = path.with_suffix(".dlca")
         compiled = subprocess.run([o.dlc, path, "-o", model], capture_output=True, text=True)
         if compiled.returncode != 0:
             return f"dlc failed: {compiled.stderr.strip()}"
         path = model
+    for batch in o.batches or [1]:
+        problem = check_batch(name, path, inputs, batch, o)
+        if problem:
+            return f"batch {batch}: {problem}" if o.batches else problem
+    return None
+
+
+def check_batch(name, path, inputs, batch, o):
+    feeds, result = path.with_name(f"{name}_in.npz"), path.with_name(f"{name}_out.npz")
+    np.savez(feeds, **{k: np.concatenate([v] * batch) for k, v in inputs.items()})
     run = subprocess.run([o.dlc, "run", path, "--device", o.device, "--input", feeds, "--output", result],
                          capture_output=True, text=True)
     if run.returncode != 0:
@@ -46,16 +61,16 @@ def check(name, o):
     worst = 0.0
     for key in {k.rsplit(":", 1)[0] for k in reference.files}:
         index, value, shape = (reference[f"{key}:{part}"] for part in ("index", "value", "shape"))
-        y = outputs[key]
-        if list(y.shape) != list(shape):
-            return f"{key} has shape {y.shape}, not {tuple(shape)}"
-        error = np.abs(y.reshape(-1)[index].astype(np.float64) - value).max() / np.abs(value).max()
-        worst = max(worst, error)
-        if error > TOLERANCE:
-            return f"{key} is off by {error:.2e} of its largest element"
-        if len(index) == y.size and (y.reshape(-1, shape[-1]).argmax(1) != value.reshape(-1, shape[-1]).argmax(1)).any():
-            return f"{key} has its largest element elsewhere"
-    print(f"{name} on {o.device}: right, largest difference {worst:.1e}")
+        if list(outputs[key].shape) != [batch * shape[0], *shape[1:]]:
+            return f"{key} has shape {outputs[key].shape}, not {batch} times {tuple(shape)}"
+        for y in np.split(outputs[key], batch):
+            error = np.abs(y.reshape(-1)[index].astype(np.float64) - value).max() / np.abs(value).max()
+            worst = max(worst, error)
+            if error > TOLERANCE:
+                return f"{key} is off by {error:.2e} of its largest element"
+            if len(index) == y.size and (y.reshape(-1, shape[-1]).argmax(1) != value.reshape(-1, shape[-1]).argmax(1)).any():
+                return f"{key} has its largest element elsewhere"
+    print(f"{name} on {o.device}, batch {batch}: right, largest difference {worst:.1e}")
     return None
 
 
@@ -64,6 +79,7 @@ def main():
     ap.add_argument("--dlc", required=True)
     ap.add_argument("--device", default="cpu:")
     ap.add_argument("--artifact", action="store_true", help="compile to a .dlca and run that")
+    ap.add_argument("--batches", type=lambda s: [int(n) for n in s.split(",")], help="symbolic batch; run with each of these")
     ap.add_argument("--work", type=pathlib.Path, required=True)
     ap.add_argument("models", nargs="+")
     o = ap.parse_args()

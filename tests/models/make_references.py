@@ -5,7 +5,7 @@
     python3 make_references.py
 
 For the Fashion-MNIST networks: the first 32 test images as bytes, and the logits. For the networks of make_models.py: the
-outputs on the seeded inputs of make_io.py, for two batches where the model is dynamic.
+outputs on the seeded inputs of make_io.py.
 """
 import pathlib
 import subprocess

@@ -118,6 +118,7 @@ Result<int> opt_texts(const Options& o, Context& cx, std::string_view text, cons
 
 Result<int> opt(const Options& o, Context& cx) {
   if (o.list) return list_passes(cx);
+  DLC_CHECK(check_passes(split(o.passes)));  // in a case it would be one that expects an error
   if (!o.output.empty()) {
     const auto inputs = files_of({.file = o.file, .hw = o.hw, .weights = o.weights});
     DLC_CHECK(check_output(o.output, inputs));

@@ -11,6 +11,17 @@ namespace dlc {
 
 namespace {
 
+// For the two things that most often do not fit: many samples at once, and another type.
+std::string next_step(const Tensor& t, const TensorType& type) {
+  const auto dims = static_cast<int64_t>(type.shape.size());
+  if (t.dtype() != type.dtype) return fmt::format("convert it to {}", to_string(type.dtype));
+  if (static_cast<int64_t>(t.shape().size()) != dims || dims == 0 || !type.shape[0].is(1)) return {};
+  for (int64_t d = 1; d < dims; ++d)
+    if (const auto n = type.shape[static_cast<size_t>(d)].constant(); n && *n != t.shape()[static_cast<size_t>(d)])
+      return {};
+  return fmt::format("--each runs the model once for each of the {}", t.shape()[0]);
+}
+
 constexpr size_t kMostNames = 8;  // in one message
 
 std::string describe(std::span<const Port> ports) {
@@ -51,8 +62,10 @@ Result<std::vector<Tensor>> bind_inputs(std::span<const Port> ports, const Range
       return fail({}, fmt::format("input '{}' is given twice", p.name));
     const Tensor& t = it->second;
     if (const auto why = detail::mismatch(p.type, t, values))
-      return fail({}, fmt::format("input '{}' is {}, the model takes {}{}", p.name, to_string(t.dtype(), t.shape()),
-                                  to_string(p.type), *why));
+      return fail({},
+                  fmt::format("input '{}' is {}, the model takes {}{}", p.name, to_string(t.dtype(), t.shape()),
+                              to_string(p.type), *why),
+                  next_step(t, p.type));
     out.push_back(it->second);
   }
   for (const auto& [name, t] : given)

@@ -44,6 +44,8 @@ Result<Ir> parse_ir(std::string_view text, const std::string& file = {});
 std::string print(const Ir& ir);
 Result<> verify(const Ir& ir);
 
+// Whether there are passes of these names, with arguments in the right form.
+Result<> check_passes(const std::vector<std::string>& passes);
 // In order, each followed by the verifier of its level.
 Result<std::vector<PassTiming>> run_pipeline(Ir& ir, const std::vector<std::string>& passes,
                                              const HwLoadOptions& search = {});
