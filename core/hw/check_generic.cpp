@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/hw/reader.h"
+
 namespace dlc {
 
 namespace {
@@ -21,10 +23,10 @@ class GenericCheck {
   }
 
  private:
-  void say(Severity severity, const Loc& loc, std::string message) {
+  void say(Severity severity, const Loc& loc, std::string message, std::string hint = "") {
     const bool known = std::any_of(out_.begin(), out_.end(),
                                    [&](const Diagnostic& d) { return d.message == message && d.loc.line == loc.line; });
-    if (!known) out_.push_back({severity, loc, std::move(message), ""});
+    if (!known) out_.push_back({severity, loc, std::move(message), std::move(hint)});
   }
   void error(const Loc& loc, std::string message) { say(Severity::error, loc, std::move(message)); }
   // The section, or the line that promises it.
@@ -46,9 +48,12 @@ class GenericCheck {
                                       [](const HwState& s) { return s.kind == HwState::Kind::external; });
     if (!external) error(at("state"), "'state' has no external memory with segments");
     for (const char* cause : {"illegal", "oob", "sem", "watchdog"})
-      if (!hw_.fault_code(cause))
-        error(at("faults"),
-              fmt::format("'causes' of 'faults' has no '{}', which a device must be able to report", cause));
+      if (!hw_.fault_code(cause)) {
+        const std::string near = nearest(cause, names_of(hw_.faults));
+        say(Severity::error, near.empty() ? at("faults") : hw_.place("faults." + near),
+            fmt::format("'causes' of 'faults' has no '{}', which a device must be able to report", cause),
+            near.empty() ? "" : fmt::format("call '{}' so?", near));
+      }
   }
 
   // Stores must go to addresses that are affine in the loops; a read that is not is a table look-up.

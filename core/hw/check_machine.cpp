@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <random>
+#include <ranges>
+#include <set>
+#include <sstream>
 
+#include "core/hw/constants.h"
 #include "core/hw/field_code.h"
 #include "dlc/hw/check_generic.h"
 #include "dlc/hw/encode.h"
@@ -82,6 +87,54 @@ void check_insn(const HwDescription& hw, size_t index, uint64_t seed, int sample
 
 }  // namespace
 
+namespace {
+
+// Where a constant that the RTL uses should have been made: at the nearest that there is, or one of its kind.
+Loc nearest_place(const HwDescription& hw, const std::string& name, const std::string& near,
+                  const std::vector<HwConstant>& constants) {
+  const std::string kind = name.substr(0, name.find('_') + 1);
+  Loc loc = hw.place("rtl.files");
+  for (const HwConstant& c : std::views::reverse(constants))
+    if (near.empty() ? !kind.empty() && c.name.starts_with(kind) : c.name == near) loc = c.loc;
+  return loc;
+}
+
+// The RTL takes its constants from the package that is emitted: each `package::NAME` of its text must be one of them.
+void check_rtl_names(const HwDescription& hw, std::string_view text, const std::string& file,
+                     std::set<std::string>& told, Error& errors) {
+  const std::vector<HwConstant> constants = emitted_constants(hw);
+  const std::vector<std::string> known = names_of(constants);
+  const std::string prefix = package_name(hw) + "::";
+  for (size_t at = text.find(prefix); at != std::string_view::npos; at = text.find(prefix, at)) {
+    at += prefix.size();
+    size_t end = at;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) ++end;
+    const std::string name(text.substr(at, end - at));
+    if (name.empty() || std::ranges::count(known, name) > 0 || !told.insert(name).second) continue;
+    const std::string near = nearest(name, known);
+    errors.add(Error(nearest_place(hw, name, near, constants),
+                     fmt::format("nothing here gives the constant {} that {} uses", name, file),
+                     near.empty() ? "" : fmt::format("{} is near: what it is made from has another name", near)));
+  }
+}
+
+void check_rtl(const HwDescription& hw, Error& errors) {
+  const Loc where = hw.place("rtl.files");
+  const auto list = map_inside(rtl_root(hw), hw.rtl.files, "rtl.files", where);
+  if (!list) return errors.add(list.error());
+  std::istringstream lines{std::string(list->text())};
+  std::set<std::string> told;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.ends_with(".sv") && !line.ends_with(".v")) continue;
+    const std::string file = (std::filesystem::path(hw.rtl.files).parent_path() / line).string();
+    const auto rtl = map_inside(rtl_root(hw), file, "the RTL", where);
+    if (!rtl) return errors.add(rtl.error());
+    check_rtl_names(hw, rtl->text(), line, told, errors);
+  }
+}
+
+}  // namespace
+
 std::string rtl_root(const HwDescription& hw) {
   std::error_code error;
   return std::filesystem::weakly_canonical(hw.file, error).parent_path().parent_path().string();
@@ -106,9 +159,7 @@ Result<> check_machine(const HwDescription& hw) {
       if (auto port = open_sim_port(hw, {.memory_bytes = 1}); !port) errors.add(std::move(port).error());
   }
   if (auto numbers = check_numbers(hw, kSeed, kSamples); !numbers) errors.add(std::move(numbers).error());
-  if (!hw.rtl.files.empty())
-    if (auto list = open_inside(rtl_root(hw), hw.rtl.files, "rtl.files", hw.place("rtl.files")); !list)
-      errors.add(std::move(list).error());
+  if (!hw.rtl.files.empty()) check_rtl(hw, errors);
   if (!errors.empty()) return std::unexpected(std::move(errors));
   return {};
 }

@@ -88,7 +88,8 @@ std::vector<HwConstant> emitted_constants(const HwDescription& hw) {
       field_constants(upper(insn.name) + "_", insn.fields[f], false, out);
     out.push_back({upper(insn.name) + "_USED", hw.isa.word_bits, 0, used_mask(insn, hw.isa.word_bits), insn.loc});
   }
-  for (const HwFault& f : hw.faults) out.push_back({"FAULT_" + upper(f.name), 0, f.code, "", hw.place("faults")});
+  for (const HwFault& f : hw.faults)
+    out.push_back({"FAULT_" + upper(f.name), 0, f.code, "", hw.place("faults." + f.name)});
   for (const HwCsr& r : hw.csr) {
     out.push_back({"CSR_" + upper(r.name), 0, r.at, "", r.loc});
     if (r.count > 1) out.push_back({"CSR_" + upper(r.name) + "_N", 0, r.count, "", r.loc});
@@ -97,7 +98,8 @@ std::vector<HwConstant> emitted_constants(const HwDescription& hw) {
       if (b.width > 1) out.push_back({fmt::format("CSR_{}_{}_W", upper(r.name), upper(b.name)), 0, b.width, "", r.loc});
     }
     for (size_t i = 0; i < r.names.size(); ++i)
-      out.push_back({upper(r.name) + "_" + upper(r.names[i]), 0, static_cast<int64_t>(i), "", r.loc});
+      out.push_back({upper(r.name) + "_" + upper(r.names[i]), 0, static_cast<int64_t>(i), "",
+                     hw.place("csr." + r.name + "." + r.names[i])});
   }
   for (const HwState& s : hw.state) {
     if (s.timing.boundary) out.push_back({upper(s.name) + "_BOUNDARY", 0, *s.timing.boundary, "", s.loc});

@@ -1,7 +1,9 @@
 // Texts of instructions to kernels: one form for each variant and each kind of memory that its selectors can name.
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "core/hw/reader.h"
 #include "dlc/ops/record.h"
@@ -38,10 +40,25 @@ std::set<std::string> names_before_bracket(std::string_view text) {
   return names;
 }
 
+// The statements of a variant as one text, and what each of its characters was in the description.
+struct Joined {
+  struct Origin {
+    size_t text = 0, at = 0;  // of HwVariant::texts, and the offset in it
+  };
+  std::string text;
+  std::vector<Origin> origin;
+  std::vector<std::string> names;  // that stages define
+
+  void add(std::string_view s, size_t from, size_t at, bool is_copy) {
+    for (size_t i = 0; i < s.size(); ++i) origin.push_back({from, is_copy ? at + i : at});
+    text += s;
+  }
+};
+
 // "x = a", "x = f(x)", "T[i] = x" to "let x_1 = a", "let x_2 = f(x_1)", "T[i] = x_2".
-Result<std::string> join_stages(const HwVariant& v) {
+Result<Joined> join_stages(const HwVariant& v) {
   std::map<std::string, int, std::less<>> version;
-  std::string out;
+  Joined out;
   for (size_t s = 0; s < v.texts.size(); ++s) {
     const std::string& text = v.texts[s];
     const bool last = s + 1 == v.texts.size();
@@ -56,19 +73,26 @@ Result<std::string> join_stages(const HwVariant& v) {
         return fail(v.loc, "stage " + std::to_string(s + 1) + " is not of the form \"name = expression\": " + text);
       begin = equals + 1;
     }
-    std::string body;
+    if (!last) {
+      out.names.push_back(defined);
+      out.add("let " + defined + "_" + std::to_string(version[defined] + 1) + " =", s, 0, false);
+    }
     size_t copied = begin;
     const std::string_view rest = std::string_view(text).substr(begin);
     for_each_name(rest, [&](std::string_view name, size_t end) {
       const auto it = version.find(name);
       if (it == version.end()) return;
-      body += text.substr(copied, begin + end - name.size() - copied);
-      body += std::string(name) + "_" + std::to_string(it->second);
+      const size_t at = begin + end - name.size();
+      out.add(text.substr(copied, at - copied), s, copied, true);
+      if (it->second > 0) out.add(std::string(name) + "_" + std::to_string(it->second), s, at, false);
+      if (it->second == 0) out.add(name, s, at, true);
       copied = begin + end;
     });
-    body += text.substr(copied);
-    if (!last) out += "let " + defined + "_" + std::to_string(++version[defined]) + " =" + body + "\n";
-    if (last) out += body;
+    out.add(text.substr(copied), s, copied, true);
+    if (!last) {
+      ++version[defined];
+      out.add("\n", s, text.size(), false);
+    }
   }
   return out;
 }
@@ -101,15 +125,72 @@ class FormBuilder {
  private:
   const HwField& field(int i) const { return insn_.fields[static_cast<size_t>(i)]; }
 
-  void variant(const HwVariant& v) {
-    auto text = v.staged ? join_stages(v) : Result<std::string>(v.texts[0]);
-    if (!text) return cx_.error(text.error());
-    *text = replace_enumerators(*text, [&](std::string_view f, std::string_view name) -> std::optional<int64_t> {
-      const int i = insn_.field(f);
-      const HwEnumerator* e = i < 0 ? nullptr : field(i).find(name);
-      return e ? std::optional<int64_t>(e->value) : std::nullopt;
+  // Where the description says what begins at `offset` of the joined text.
+  Loc place(const HwVariant& v, size_t offset) const {
+    const auto locs = cx_.text_locs.find(insn_.name + "." + v.name);
+    if (offset >= joined_.origin.size() || locs == cx_.text_locs.end()) return v.loc;
+    const Joined::Origin o = joined_.origin[offset];
+    Loc loc = locs->second[o.text];
+    loc.column += static_cast<int>(o.at);
+    return loc;
+  }
+  Loc place_of(const HwVariant& v, std::string_view wanted) const {
+    std::optional<size_t> at;
+    for_each_name(joined_.text, [&](std::string_view name, size_t end) {
+      if (!at && name == wanted) at = end - name.size();
     });
-    const auto names = names_before_bracket(*text);
+    return at ? place(v, *at) : v.loc;
+  }
+
+  // What a text of this instruction may say.
+  std::vector<std::string> known_names() const {
+    std::vector<std::string> all = joined_.names;
+    const auto add = [&](const auto& of) { std::ranges::copy(names_of(of), std::back_inserter(all)); };
+    add(insn_.fields);
+    add(hw_.params);
+    add(hw_.spaces);
+    add(hw_.defs);
+    for (const HwField& f : insn_.fields) add(f.enumerators);
+    for (const Loop& l : insn_.loops) all.push_back(l.var);
+    for (const HwState& s : hw_.state)
+      for (const HwView& w : s.views) all.push_back(s.name + "." + w.name);
+    return all;
+  }
+
+  // The op language has seen the joined text, and of the names only those that it mentions: the place in the
+  // description, and the nearest of all names.
+  void explain(const HwVariant& v, const std::string& text, Diagnostic& d) const {
+    size_t line_begin = 0;
+    for (int line = v.loc.line; line < d.loc.line && line_begin < text.size(); ++line)
+      line_begin = std::min(text.find('\n', line_begin), text.size() - 1) + 1;
+    const int first_column = d.loc.line == v.loc.line ? v.loc.column : 1;
+    if (d.loc.line < v.loc.line || d.loc.column < first_column) return;
+    const size_t at = line_begin + static_cast<size_t>(d.loc.column - first_column);
+    if (at >= text.size()) return;
+    d.loc = place(v, at);
+    for_each_name(std::string_view(text).substr(at), [&, first = true](std::string_view name, size_t end) mutable {
+      const bool here = std::exchange(first, false) && end == name.size();
+      if (!here || !d.message.starts_with("`" + std::string(name) + "` is not ")) return;
+      if (const std::string hint = did_you_mean(name, known_names()); !hint.empty()) d.hint = hint;
+    });
+  }
+
+  void variant(const HwVariant& v) {
+    joined_ = {};
+    if (v.staged) {
+      auto joined = join_stages(v);
+      if (!joined) return cx_.error(joined.error());
+      joined_ = *std::move(joined);
+    } else {
+      joined_.add(v.texts[0], 0, 0, true);
+    }
+    const std::string text =
+        replace_enumerators(joined_.text, [&](std::string_view f, std::string_view name) -> std::optional<int64_t> {
+          const int i = insn_.field(f);
+          const HwEnumerator* e = i < 0 ? nullptr : field(i).find(name);
+          return e ? std::optional<int64_t>(e->value) : std::nullopt;
+        });
+    const auto names = names_before_bracket(text);
     std::vector<Selector> selectors;
     for (const std::string& name : names) {
       const int f = insn_.field(name);
@@ -122,7 +203,7 @@ class FormBuilder {
                                   " combinations of selected memories");
     std::vector<size_t> choice(selectors.size(), 0);
     while (true) {
-      if (!form(v, *text, names, selectors, choice)) return;
+      if (!form(v, text, names, selectors, choice)) return;
       size_t i = 0;
       while (i < choice.size() && ++choice[i] == selectors[i].groups.size()) choice[i++] = 0;
       if (i == choice.size()) return;
@@ -204,9 +285,7 @@ class FormBuilder {
     const std::string view_name = name.substr(s.name.size() + 1);
     const auto it = std::find_if(s.views.begin(), s.views.end(), [&](const HwView& w) { return w.name == view_name; });
     if (it == s.views.end()) {
-      std::vector<std::string> known;
-      for (const HwView& w : s.views) known.push_back(w.name);
-      cx_.error(v.loc, "memory '" + s.name + "' has no view '" + view_name + "'", did_you_mean(view_name, known));
+      cx_.unknown(place_of(v, name), "view", view_name, names_of(s.views), "of memory '" + s.name + "'");
       return false;
     }
     const int space = hw_.find_space(s.name);
@@ -250,6 +329,7 @@ class FormBuilder {
     const size_t given = context.tensors.size();
     auto kernel = parse_fragment(text, context, v.loc);
     if (!kernel) {
+      for (Diagnostic& d : kernel.error().diagnostics) explain(v, text, d);
       cx_.error(kernel.error());
       return false;
     }
@@ -264,8 +344,8 @@ class FormBuilder {
       return false;
     }
     form.operands.resize(form.kernel.tensors.size());  // temporaries have no memory
-    for (const auto& problem : problems(form)) {
-      cx_.error(v.loc, problem);
+    for (const auto& problem : problems(v, form)) {
+      cx_.error(problem);
       return false;
     }
     insn_.forms.push_back(std::move(form));
@@ -273,18 +353,22 @@ class FormBuilder {
   }
 
   // Stores to ROMs, and uses of a selector whose enumerator is no memory.
-  std::vector<std::string> problems(const HwForm& form) const {
-    std::vector<std::string> out;
+  std::vector<Error> problems(const HwVariant& v, const HwForm& form) const {
+    std::vector<std::string> memories;
+    for (const HwSpace& s : hw_.spaces) memories.push_back(s.name.substr(s.name.find('.') + 1));
+    std::vector<Error> out;
     const auto use = [&](int tensor, bool store) {
       const HwOperand& o = form.operands[static_cast<size_t>(tensor)];
       if (store && o.space >= 0 && hw_.state_of(o.space).kind == HwState::Kind::rom)
-        out.push_back("insn '" + insn_.name + "' stores to the rom '" + hw_.state_of(o.space).name + "'");
+        out.emplace_back(v.loc, "insn '" + insn_.name + "' stores to the rom '" + hw_.state_of(o.space).name + "'");
       if (o.selector < 0) return;
       for (const auto& [f, values] : form.when)
         for (const int64_t value : values)
           if (const HwEnumerator* e = field(f).find(value); f == o.selector && e && e->space < 0)
-            out.push_back("insn '" + insn_.name + "' uses field '" + field(f).name + "' as a memory where it is '" +
-                          e->name + "', which names none");
+            out.emplace_back(field(f).loc,
+                             "insn '" + insn_.name + "' uses field '" + field(f).name + "' as a memory where it is '" +
+                                 e->name + "', which names none",
+                             did_you_mean(e->name, memories));
     };
     walk(form.kernel.body, [&](const Stmt& s) {
       if (s.kind != Stmt::Kind::assign) return;
@@ -301,6 +385,7 @@ class FormBuilder {
   ReadContext& cx_;
   const HwDescription& hw_;
   HwInsn& insn_;
+  Joined joined_;  // of the variant at hand
 };
 
 }  // namespace

@@ -74,9 +74,9 @@ void read_sections(ReadContext& cx, const yaml::Node& root, const HwOverrides& o
     cx.error(root.loc(), "there is no param '" + overrides.begin()->first + "' to override; the file has none");
   if (const auto* n = m.find("clock")) read_clock(cx, *n);
   const std::pair<std::string_view, void (*)(ReadContext&, const yaml::Node&)> sections[] = {
-      {"state", read_state}, {"def", read_defs},      {"queues", read_queues}, {"isa", read_isa},
-      {"sync", read_sync},   {"faults", read_faults}, {"csr", read_csr},       {"memories", read_memories},
-      {"ops", read_ops},     {"cost", read_cost},     {"rtl", read_rtl}};
+      {"queues", read_queues}, {"csr", read_csr},   {"state", read_state},   {"def", read_defs},
+      {"isa", read_isa},       {"sync", read_sync}, {"faults", read_faults}, {"memories", read_memories},
+      {"ops", read_ops},       {"cost", read_cost}, {"rtl", read_rtl}};
   for (const auto& [key, read] : sections)
     if (const auto* n = m.find(key)) read(cx, *n);
   hw.recipes = read_path(cx, m, "recipes", "recipes");

@@ -23,17 +23,19 @@ void read_sync(ReadContext& cx, const yaml::Node& n) {
   m.word("model", {"semaphores"});
   if (const auto* o = m.need("object")) {
     const std::string name = cx.text(*o);
-    s.object = cx.hw.find_state(name);
-    if (s.object < 0 || cx.hw.state[static_cast<size_t>(s.object)].kind != HwState::Kind::counter) {
-      cx.error(o->loc(), "'" + name + "' is not a counter in 'state'");
-      s.object = -1;
-    }
+    std::vector<std::string> counters;
+    for (const HwState& c : cx.hw.state)
+      if (c.kind == HwState::Kind::counter) counters.push_back(c.name);
+    if (std::ranges::count(counters, name) > 0)
+      s.object = cx.hw.find_state(name);
+    else
+      cx.unknown(o->loc(), "counter", name, counters, "in 'state'");
   }
   const auto mask = [&](const yaml::Node* f) {
     const std::string name = f ? cx.text(*f) : "";
     const auto& common = cx.hw.isa.common;
     const auto it = std::find_if(common.begin(), common.end(), [&](const HwField& c) { return c.name == name; });
-    if (f && it == common.end()) cx.error(f->loc(), "'" + name + "' is not a common field of 'isa'");
+    if (f && it == common.end()) cx.unknown(f->loc(), "common field", name, names_of(common), "in 'isa'");
     if (it != common.end() && s.object >= 0 && it->width != cx.hw.state[static_cast<size_t>(s.object)].words)
       cx.error(f->loc(), "field '" + name + "' has " + std::to_string(it->width) + " bits for " +
                              std::to_string(cx.hw.state[static_cast<size_t>(s.object)].words) + " semaphores");
@@ -56,8 +58,8 @@ void read_sync(ReadContext& cx, const yaml::Node& n) {
   }
   if (const auto* v = m.find("visible")) {
     s.visible = m.text_map("visible");
-    for (const auto& [queue, when] : s.visible)
-      if (cx.hw.find_queue(queue) < 0) cx.error(v->loc(), "'visible' names '" + queue + "', which is not a queue");
+    for (const auto& e : v->entries)
+      if (cx.hw.find_queue(e.key) < 0) cx.unknown(e.loc(), "queue", e.key, names_of(cx.hw.queues), "for 'visible'");
   }
   m.done();
   cx.hw.sync = std::move(s);
@@ -69,6 +71,7 @@ void read_faults(ReadContext& cx, const yaml::Node& n) {
     MapReader cm(cx, *c, "'causes'");
     for (const auto& e : cm.entries()) {
       cx.valid_name(e.key, e.loc());
+      cx.hw.places["faults." + e.key] = e.loc();
       const HwFault f{e.key, cm.integer(e.key, 1, 255, 1)};
       for (const HwFault& old : cx.hw.faults)
         if (old.code == f.code)
@@ -127,7 +130,12 @@ void read_csr(ReadContext& cx, const yaml::Node& n) {
     r.value = rm.word("ro", {"arch_hash"});
     if (!r.value.empty()) r.access = "ro";
     r.names = rm.texts("names");
-    for (const std::string& name : r.names) cx.valid_name(name, rm.find("names")->loc());
+    for (size_t i = 0; i < r.names.size(); ++i) {
+      const yaml::Node& names = *rm.find("names");
+      const Loc loc = names.items.empty() ? names.loc() : names.items[i]->loc();
+      cx.valid_name(r.names[i], loc);
+      cx.hw.places["csr." + r.name + "." + r.names[i]] = loc;
+    }
     if (const auto* bits = rm.find("bits")) read_flags(cx, *bits, r);
     rm.done();
     if (r.bits != 32 && r.bits != 64)
@@ -146,20 +154,6 @@ void read_csr(ReadContext& cx, const yaml::Node& n) {
 
 void check_references(ReadContext& cx) {
   for (const HwState& s : cx.hw.state) {
-    for (const HwPort& p : s.ports)
-      for (const std::string& client : p.clients)
-        if (cx.hw.find_queue(client) < 0)
-          cx.error(s.loc,
-                   "port '" + p.name + "' of '" + s.name + "' names the client '" + client + "', which is not a queue");
-    static constexpr std::string_view kStall = "stall ";
-    const bool stall = s.conflict.starts_with(kStall);
-    if (stall && cx.hw.find_queue(s.conflict.substr(kStall.size())) < 0)
-      cx.error(s.loc, "'conflict' of '" + s.name + "' stalls '" + s.conflict.substr(kStall.size()) +
-                          "', which is not a queue");
-    if (!stall && !s.conflict.empty() && s.conflict != "error")
-      cx.error(s.loc, "'conflict' of '" + s.name + "' is neither \"stall QUEUE\" nor error");
-    if (!s.base.empty() && cx.hw.find_csr(s.base) < 0)
-      cx.error(s.loc, "'base' of '" + s.name + "' names the register '" + s.base + "', which csr does not have");
     if (const int r = cx.hw.find_csr(s.base); r >= 0) {
       const HwCsr& base = cx.hw.csr[static_cast<size_t>(r)];
       if (base.count < std::ssize(s.segments))

@@ -18,6 +18,10 @@ HwNames bus_names(const ReadContext& cx) {
   names.value = [latency, base = names.value](std::string_view name) -> std::optional<Expr> {
     return name == "latency" && latency ? std::optional<Expr>(Expr(*latency)) : base(name);
   };
+  names.suggest = [base = names.suggest](std::string_view name) {
+    const std::string near = nearest(name, {"latency"});
+    return near.empty() ? base(name) : near;
+  };
   return names;
 }
 
@@ -51,7 +55,7 @@ void read_transfer(ReadContext& cx, const yaml::Entry& entry) {
   HwTransferCost t;
   t.insn = cx.hw.isa.find(entry.key);
   if (t.insn < 0) {
-    cx.error(entry.loc(), "'transfers' of 'cost': there is no instruction '" + entry.key + "'");
+    cx.unknown(entry.loc(), "instruction", entry.key, names_of(cx.hw.isa.insns), "for 'transfers' of 'cost'");
     return;
   }
   MapReader m(cx, *entry.value, "'" + entry.key + "' of 'transfers'");

@@ -1,4 +1,6 @@
 // `def`: bit-exact functions. The text is handed to the op language; the examples are evaluated here.
+#include <algorithm>
+
 #include "core/hw/def_eval.h"
 #include "core/hw/quantity.h"
 #include "core/hw/reader.h"
@@ -77,6 +79,17 @@ void read_examples(ReadContext& cx, const yaml::Node& n, HwDef& d) {
   }
 }
 
+// Of a law "monotone in x": its word and its argument. Any other law is a condition.
+void check_law_words(ReadContext& cx, const HwDef& d, const std::string& law, Loc loc) {
+  const size_t in = law.find(" in ");
+  if (in == std::string::npos) return;
+  const std::string word = law.substr(0, in), arg = law.substr(in + 4);
+  if (word != "monotone") return cx.unknown(loc, "law", word, {"monotone"}, "of def '" + d.name + "'");
+  loc.column += static_cast<int>(in + 4);
+  if (std::ranges::count(names_of(d.args), arg) == 0)
+    cx.unknown(loc, "argument", arg, names_of(d.args), "of def '" + d.name + "'");
+}
+
 void check_examples(ReadContext& cx, const HwDef& d) {
   for (const HwExample& e : d.examples) {
     const auto got = evaluate_def(cx.hw, d, e.args);
@@ -102,9 +115,12 @@ void read_defs(ReadContext& cx, const yaml::Node& n) {
     const auto* is = dm.need("is");
     const auto* ex = dm.need("ex");
     d.laws = dm.texts("laws");
+    const auto* laws = dm.find("laws");
     dm.done();
     if (!is || !read_signature(cx, cx.text(*is), is->text_loc(), d)) continue;
     if (ex) read_examples(cx, *ex, d);
+    for (size_t i = 0; i < d.laws.size(); ++i)
+      check_law_words(cx, d, d.laws[i], (laws->kind == yaml::Kind::sequence ? *laws->items[i] : *laws).text_loc());
     std::string text = "def " + d.name + "(";
     for (size_t i = 0; i < d.args.size(); ++i)
       text += (i ? ", " : "") + d.args[i].name + ": " + to_string(d.args[i].dtype);

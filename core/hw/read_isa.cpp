@@ -1,5 +1,6 @@
 // `isa`: words, fields and the texts of instructions. build_forms() in forms.cpp makes kernels of the texts.
 #include <algorithm>
+#include <iterator>
 
 #include "core/hw/quantity.h"
 #include "core/hw/reader.h"
@@ -119,18 +120,12 @@ void check_layout(ReadContext& cx, const HwInsn& insn, int word_bits) {
   }
 }
 
-std::string known_field_names(const HwInsn& insn, std::string_view name) {
-  std::vector<std::string> names;
-  for (const HwField& f : insn.fields) names.push_back(f.name);
-  return did_you_mean(name, names);
-}
-
 void read_fix(ReadContext& cx, const yaml::Node& n, const HwInsn& insn, HwVariant& v) {
   MapReader m(cx, n, "'fix' of variant '" + v.name + "'");
   for (const auto& e : m.entries()) {
     const int index = insn.field(e.key);
     if (index < 0) {
-      cx.error(e.loc(), "insn '" + insn.name + "' has no field '" + e.key + "'", known_field_names(insn, e.key));
+      cx.unknown(e.loc(), "field", e.key, names_of(insn.fields), "in insn '" + insn.name + "'");
       continue;
     }
     const HwField& f = insn.fields[static_cast<size_t>(index)];
@@ -138,7 +133,7 @@ void read_fix(ReadContext& cx, const yaml::Node& n, const HwInsn& insn, HwVarian
     if (const HwEnumerator* en = f.find(t)) {
       v.fix.emplace_back(index, en->value);
     } else if (!f.enumerators.empty()) {
-      cx.error(e.value->loc(), "field '" + f.name + "' has no enumerator '" + t + "'");
+      cx.unknown(e.value->loc(), "enumerator", t, names_of(f.enumerators), "of field '" + f.name + "'");
     } else {
       v.fix.emplace_back(index, m.integer(e.key, f.min(), f.max(), f.min()));
     }
@@ -146,13 +141,15 @@ void read_fix(ReadContext& cx, const yaml::Node& n, const HwInsn& insn, HwVarian
 }
 
 // `does` or `stages` of an instruction or variant; false when it has neither.
-bool read_texts(ReadContext& cx, MapReader& m, HwVariant& v) {
+bool read_texts(ReadContext& cx, MapReader& m, const HwInsn& insn, HwVariant& v) {
+  std::vector<Loc>& locs = cx.text_locs[insn.name + "." + v.name];
   const auto* does = m.find("does");
   const auto* stages = m.find("stages");
   if (does && stages) cx.error(stages->loc(), m.what() + " has both 'does' and 'stages'");
   if (does) {
     v.texts = {cx.text(*does)};
     v.loc = does->text_loc();
+    locs = {v.loc};
   } else if (stages) {
     if (stages->kind != yaml::Kind::sequence || stages->items.empty()) {
       cx.error(stages->loc(), "'stages' must be a list of texts");
@@ -161,6 +158,7 @@ bool read_texts(ReadContext& cx, MapReader& m, HwVariant& v) {
     v.staged = true;
     v.texts = cx.texts(*stages);
     v.loc = stages->items[0]->text_loc();
+    for (const auto& item : stages->items) locs.push_back(item->text_loc());
   }
   return does || stages;
 }
@@ -174,7 +172,7 @@ bool can_both_hold(const HwVariant& a, const HwVariant& b) {
 
 void read_variants(ReadContext& cx, MapReader& m, HwInsn& insn) {
   HwVariant whole;
-  const bool has_text = read_texts(cx, m, whole);
+  const bool has_text = read_texts(cx, m, insn, whole);
   if (has_text) insn.variants.push_back(std::move(whole));
   const auto* n = m.find("variants");
   if (!n) return;
@@ -187,7 +185,7 @@ void read_variants(ReadContext& cx, MapReader& m, HwInsn& insn) {
     cx.valid_name(e.key, e.loc());
     MapReader one(cx, *e.value, "variant '" + e.key + "' of " + m.what());
     if (const auto* fix = one.need("fix")) read_fix(cx, *fix, insn, v);
-    if (!read_texts(cx, one, v)) cx.error(e.loc(), one.what() + " says nothing about what it does");
+    if (!read_texts(cx, one, insn, v)) cx.error(e.loc(), one.what() + " says nothing about what it does");
     one.done();
     for (const HwVariant& other : insn.variants)
       if (cx.errors.diagnostics.size() == errors_before && !other.name.empty() && can_both_hold(other, v))
@@ -210,8 +208,8 @@ HwNames field_names(const ReadContext& cx, const HwInsn& insn) {
     return e ? std::optional<int64_t>(e->value) : std::nullopt;
   };
   names.suggest = [&insn, base = names.suggest](std::string_view name) {
-    std::vector<std::string> all;
-    for (const HwField& f : insn.fields) all.push_back(f.name);
+    std::vector<std::string> all = names_of(insn.fields);
+    for (const HwField& f : insn.fields) std::ranges::copy(names_of(f.enumerators), std::back_inserter(all));
     const std::string near = nearest(name, all);
     return near.empty() ? base(name) : near;
   };
@@ -237,9 +235,7 @@ void read_insn(ReadContext& cx, const yaml::Entry& entry, const HwField* opcode_
   if (const auto* q = m.need("queue")) {
     const std::string name = cx.text(*q);
     insn.queue = cx.hw.find_queue(name);
-    std::vector<std::string> names;
-    for (const HwQueue& known : cx.hw.queues) names.push_back(known.name);
-    if (insn.queue < 0) cx.error(q->loc(), "there is no queue '" + name + "'", did_you_mean(name, names));
+    if (insn.queue < 0) cx.unknown(q->loc(), "queue", name, names_of(cx.hw.queues));
   }
   if (const auto* f = m.find("fields")) read_fields(cx, *f, "insn '" + insn.name + "'", insn.fields);
   check_layout(cx, insn, cx.hw.isa.word_bits);

@@ -54,6 +54,21 @@ int64_t whole_words(ReadContext& cx, const yaml::Node& size, const HwElem& elem)
   return std::max<int64_t>(bytes / elem.bytes(), 1);
 }
 
+void check_conflict(ReadContext& cx, const MapReader& m, const yaml::Node& n, const std::string& conflict) {
+  static constexpr std::string_view kStall = "stall ";
+  if (!conflict.starts_with(kStall)) {
+    if (!conflict.empty() && conflict != "error")
+      cx.error(n.loc(), "'conflict' of " + m.what() + " is neither \"stall QUEUE\" nor error",
+               did_you_mean(conflict.substr(0, conflict.find(' ')), {"stall", "error"}));
+    return;
+  }
+  const std::string queue = conflict.substr(kStall.size());
+  Loc loc = n.text_loc();
+  loc.column += static_cast<int>(kStall.size());
+  if (cx.hw.find_queue(queue) < 0)
+    cx.unknown(loc, "queue", queue, names_of(cx.hw.queues), "for 'conflict' of " + m.what());
+}
+
 void read_memory(ReadContext& cx, MapReader& m, HwState& s) {
   const size_t errors_before = cx.errors.diagnostics.size();
   if (const auto* n = m.need("elem")) s.elem = cx.elem(cx.text(*n), n->loc());
@@ -85,13 +100,26 @@ void read_memory(ReadContext& cx, MapReader& m, HwState& s) {
       if (e.key[0] != 'r' && e.key[0] != 'w')
         cx.error(e.loc(), "port '" + e.key + "' begins with neither r (read) nor w (write)");
       s.ports.push_back({e.key, e.key[0] == 'w', cx.texts(*e.value)});
+      const bool list = e.value->kind == yaml::Kind::sequence;
+      for (size_t i = 0; i < s.ports.back().clients.size(); ++i) {
+        const std::string& client = s.ports.back().clients[i];
+        const Loc loc = (list ? *e.value->items[i] : *e.value).loc();
+        if (cx.hw.find_queue(client) < 0)
+          cx.unknown(loc, "queue", client, names_of(cx.hw.queues), "for port '" + e.key + "' of " + m.what());
+      }
     }
   }
   s.conflict = m.text("conflict");
+  if (const auto* n = m.find("conflict")) check_conflict(cx, m, *n, s.conflict);
   if (const auto* n = m.find("base")) {
     s.base = cx.text(*n);
-    if (!s.base.starts_with("csr.")) cx.error(n->loc(), "'base' is not of the form csr.REGISTER");
-    if (s.base.starts_with("csr.")) s.base.erase(0, 4);
+    const bool is_register = s.base.starts_with("csr.");
+    if (!is_register) cx.error(n->loc(), "'base' is not of the form csr.REGISTER");
+    if (is_register) s.base.erase(0, 4);
+    Loc loc = n->text_loc();
+    loc.column += 4;
+    if (is_register && cx.hw.find_csr(s.base) < 0)
+      cx.unknown(loc, "register", s.base, names_of(cx.hw.csr), "in 'csr' for 'base' of " + m.what());
   }
   s.banks = m.integer("banks", 1, 1024, 1);
   s.ports_per_bank = m.word("per", {"bank", "memory"}) == "bank";
@@ -182,7 +210,6 @@ void read_counter(ReadContext& cx, MapReader& m, HwState& s) {
 
 void read_params(ReadContext& cx, const yaml::Node& n, const std::map<std::string, int64_t, std::less<>>& overrides) {
   MapReader m(cx, n, "'params'");
-  std::vector<std::string> names;
   for (const auto& e : m.entries()) {
     cx.valid_name(e.key, e.loc());
     const auto over = overrides.find(e.key);
@@ -190,11 +217,9 @@ void read_params(ReadContext& cx, const yaml::Node& n, const std::map<std::strin
     int64_t value = over != overrides.end() ? over->second : m.integer(e.key, -(int64_t{1} << 40), int64_t{1} << 40, 0);
     if (cx.errors.diagnostics.size() > errors_before) value = 1;  // something that fits, so that only this is reported
     cx.hw.params.push_back({e.key, value, e.loc()});
-    names.push_back(e.key);
   }
   for (const auto& [name, value] : overrides)
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      cx.error(n.loc(), "there is no param '" + name + "' to override", did_you_mean(name, names));
+    if (!cx.hw.param(name)) cx.unknown(n.loc(), "param", name, names_of(cx.hw.params), "to override");
 }
 
 void read_state(ReadContext& cx, const yaml::Node& n) {

@@ -1,5 +1,7 @@
 #include "core/hw/reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -21,17 +23,23 @@ void ReadContext::error(const Loc& loc, std::string message, std::string hint) {
   if (errors.diagnostics.size() < kMaxErrors) errors.add(Error(loc, std::move(message), std::move(hint)));
 }
 
+void ReadContext::unknown(const Loc& loc, std::string_view kind, std::string_view name,
+                          const std::vector<std::string>& known, std::string_view where) {
+  constexpr size_t kShown = 16;
+  std::string hint = did_you_mean(name, known);
+  if (hint.empty() && !known.empty() && known.size() <= kShown) {
+    for (const std::string& k : known) hint += (hint.empty() ? "one of " : ", ") + k;
+  }
+  error(loc, fmt::format("there is no {} '{}'{}{}", kind, name, where.empty() ? "" : " ", where), std::move(hint));
+}
+
 HwNames ReadContext::param_names() const {
   HwNames names;
   names.value = [this](std::string_view name) -> std::optional<Expr> {
     const auto v = hw.param(name);
     return v ? std::optional<Expr>(Expr(*v)) : std::nullopt;
   };
-  names.suggest = [this](std::string_view name) {
-    std::vector<std::string> all;
-    for (const auto& p : hw.params) all.push_back(p.name);
-    return nearest(name, all);
-  };
+  names.suggest = [this](std::string_view name) { return nearest(name, names_of(hw.params)); };
   return names;
 }
 
@@ -227,9 +235,10 @@ std::string MapReader::word(std::string_view key, const std::vector<std::string>
   if (!n) return fallback;
   const std::string s = cx_.text(*n);
   if (std::find(words.begin(), words.end(), s) == words.end()) {
-    std::string list;
-    for (const auto& w : words) list += (list.empty() ? "" : ", ") + w;
-    cx_.error(n->loc(), "'" + s + "' is not a value of '" + std::string(key) + "' in " + what_, "one of " + list);
+    std::string list = did_you_mean(s, words);
+    if (list.empty())
+      for (const auto& w : words) list += (list.empty() ? "one of " : ", ") + w;
+    cx_.error(n->loc(), "'" + s + "' is not a value of '" + std::string(key) + "' in " + what_, list);
   }
   return s;
 }

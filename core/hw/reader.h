@@ -25,9 +25,13 @@ class ReadContext {
 
   HwDescription& hw;
   Error errors, unknown_keys;
+  std::map<std::string, std::vector<Loc>, std::less<>> text_locs;  // "insn.variant": where each of its texts begins
 
   void error(const Loc& loc, std::string message, std::string hint = {});
   void error(Error e) { errors.add(std::move(e)); }
+  // "there is no queue 'vecc' in ...", with the nearest of the names that there are, or all of them, as the hint.
+  void unknown(const Loc& loc, std::string_view kind, std::string_view name, const std::vector<std::string>& known,
+               std::string_view where = {});
   bool ok() const { return errors.empty() && unknown_keys.empty(); }
   // Unknown keys alone, if there are any: what else is wrong may be only because of them.
   Error failure() { return std::move(unknown_keys.empty() ? errors : unknown_keys); }
@@ -86,7 +90,7 @@ class MapReader {
   std::set<std::string, std::less<>> known_;
 };
 
-// "unknown key 'wrods' in memory 'in'", with the nearest of the candidates as the hint.
+// The hint for a word that nobody knows: "did you mean 'words'?", or "" where no candidate is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 // ---- the sections, each reading its part of the description
@@ -112,6 +116,14 @@ std::string read_path(ReadContext& cx, MapReader& m, std::string_view key, const
 
 // The fields, loops and texts of instructions become kernels, once state and defs are known.
 void build_forms(ReadContext& cx);
+
+// The names of queues, registers, ... for did_you_mean().
+template <class T>
+std::vector<std::string> names_of(const std::vector<T>& all) {
+  std::vector<std::string> names;
+  for (const T& x : all) names.push_back(x.name);
+  return names;
+}
 
 // What expressions of an instruction may name: its fields, their enumerators, params.
 HwNames field_names(const ReadContext& cx, const HwInsn& insn);

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "core/hw/reader.h"
 #include "dlc/hw/simulator.h"
 
 namespace dlc {
@@ -18,6 +19,13 @@ struct Free {
   void operator()(std::byte* p) const { std::free(p); }
 };
 
+// The hint where a device needs `name`: which of those that there are may be meant.
+template <class T>
+std::string instead_of(std::string_view name, const std::vector<T>& all) {
+  const std::string near = nearest(name, names_of(all));
+  return near.empty() ? "" : fmt::format("call '{}' so?", near);
+}
+
 class SimPort : public DlcPort {
  public:
   SimPort(const HwDescription& hw, Simulator sim, std::unique_ptr<std::byte, Free> memory, uint64_t bytes)
@@ -27,7 +35,8 @@ class SimPort : public DlcPort {
   Result<> find_registers() {
     for (const char* name : {"ID", "CTRL", "STAT", "COUNT", "ERR", "EPC", "IRQ_EN"})
       if (hw_.find_csr(name) < 0)
-        return fail(hw_.place("csr"), fmt::format("'csr' has no register '{}', which a device needs", name));
+        return fail(hw_.place("csr"), fmt::format("'csr' has no register '{}', which a device needs", name),
+                    instead_of(name, hw_.csr));
     const std::pair<const char*, std::vector<const char*>> flags[] = {{"CTRL", {"start", "reset"}},
                                                                       {"STAT", {"busy", "done", "err"}},
                                                                       {"ERR", {"cause", "queue"}},
@@ -35,7 +44,8 @@ class SimPort : public DlcPort {
     for (const auto& [name, bits] : flags)
       for (const char* bit : bits)
         if (reg(name).find(bit) == nullptr)
-          return fail(reg(name).loc, fmt::format("register '{}' has no bit '{}', which a device needs", name, bit));
+          return fail(reg(name).loc, fmt::format("register '{}' has no bit '{}', which a device needs", name, bit),
+                      instead_of(bit, reg(name).flags));
     for (size_t i = 0; i < hw_.state.size(); ++i)
       if (hw_.state[i].kind == HwState::Kind::external) external_ = static_cast<int>(i);
     if (external_ < 0 || segment("code") < 0)

@@ -31,7 +31,8 @@ TEST_CASE("a description of a family that no plugin compiles for", "[error]") {
   f.write("a.yaml", yaml);
   f.write("asic.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
   must_fail(f, "hw check a.yaml",
-            {"no plugin compiles for machines of family 'queue_machine/9' (a.yaml), but for queue_machine/1"});
+            {"a.yaml:7:1: error: no plugin compiles for machines of family 'queue_machine/9', but for queue_machine/1",
+             "did you mean 'queue_machine/1'?"});
 }
 
 TEST_CASE("a machine without instructions has nothing to emit", "[error]") {

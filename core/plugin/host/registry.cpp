@@ -157,9 +157,16 @@ Result<Backend*> PluginRegistry::for_hardware(const HwDescription& hw) {
   if (!hw.plugin.empty()) return find(hw.plugin);
   std::set<std::string> known;
   for (const PluginCandidate& c : candidates_) known.insert(c.manifest.families.begin(), c.manifest.families.end());
-  return first([&](const PluginManifest& m) { return std::ranges::count(m.families, hw.family) > 0; },
-               fmt::format("compiles for machines of family '{}' ({}), but for {}", hw.family, hw.file,
-                           known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  const std::string wanted = fmt::format("compiles for machines of family '{}', but for {}", hw.family,
+                                         known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+  if (known.contains(hw.family))
+    return first([&](const PluginManifest& m) { return std::ranges::count(m.families, hw.family) > 0; }, wanted);
+  Error e = none(wanted);
+  Diagnostic& d = e.diagnostics.front();
+  d.loc = hw.place("family");
+  if (const std::string near = nearest(hw.family, {known.begin(), known.end()}); !near.empty())
+    d.hint = fmt::format("did you mean '{}'?", near);
+  return std::unexpected(std::move(e));
 }
 
 void PluginRegistry::open_all() {

@@ -1,4 +1,9 @@
 // Wrong descriptions, each with the whole message it must give.
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "dlc/hw/check_machine.h"
 #include "dlc/hw/load.h"
 #include "mini.h"
 
@@ -34,15 +39,17 @@ const Bad kBad[] = {
      "mini.yaml:9:37: error: unknown key 'viws' in state 'acc'\n  next: did you mean 'views'?"},
     {"s8[L]", "s8[0*L]", "mini.yaml:8:16: error: 's8[0*L]' has 0 lanes, which is outside 1 .. 65536"},
     {"s8[L]", "q8[L]", "mini.yaml:8:16: error: 'q8' is not an element type\n  next: s8, u31, f32, bf16 ... or bool"},
-    {"w0: [io]", "w0: [dma]", "mini.yaml:8:3: error: port 'w0' of 'buf' names the client 'dma', which is not a queue"},
-    {"stall io", "stall me", "mini.yaml:8:3: error: 'conflict' of 'buf' stalls 'me', which is not a queue"},
+    {"w0: [io]", "w0: [dma]",
+     "mini.yaml:8:72: error: there is no queue 'dma' for port 'w0' of state 'buf'\n  next: one of io, alu"},
+    {"stall io", "stall me",
+     "mini.yaml:8:95: error: there is no queue 'me' for 'conflict' of state 'buf'\n  next: one of io, alu"},
     {"i + 2", "i - 2", "mini.yaml:11:37: error: entry 0 of rom 'inv' is -32768, which u16 does not hold"},
     {"i + 2", "i",
      "mini.yaml:11:38: error: overflow, division by zero or a power beyond 0 .. 120 in "
      "'floor(65536/(i) + 1/2)' at i = 0"},
     {"[[5], 3]", "[[5], 2]", "mini.yaml:14:53: error: the example says half(5) = 2, the definition gives 3"},
     {"[[9], 3]", "[[9, 1], 3]", "mini.yaml:15:57: error: example with 2 arguments; def 'quarter' has 1"},
-    {"object: sem", "object: acc", "mini.yaml:17:35: error: 'acc' is not a counter in 'state'"},
+    {"object: sem", "object: acc", "mini.yaml:17:35: error: there is no counter 'acc' in 'state'\n  next: one of sem"},
     {"wai: u8@8", "wai: u4@8", "mini.yaml:17:54: error: field 'wai' has 4 bits for 8 semaphores"},
     {"{illegal: 1, oob: 2", "{illegal: 1, oob: 1",
      "mini.yaml:18:31: error: causes 'illegal' and 'oob' both have code 1"},
@@ -60,14 +67,15 @@ const Bad kBad[] = {
     {"op: 3", "op: 16", "mini.yaml:43:11: error: 16 is outside 0 .. 15"},
     {"queue: alu\n      doc", "queue: alux\n      doc",
      "mini.yaml:36:14: error: there is no queue 'alux'\n  next: did you mean 'alu'?"},
-    {"fix: {to: tab}", "fix: {to: tib}", "mini.yaml:31:27: error: field 'to' has no enumerator 'tib'"},
+    {"fix: {to: tab}", "fix: {to: tib}",
+     "mini.yaml:31:27: error: there is no enumerator 'tib' of field 'to'\n  next: did you mean 'tab'?"},
     {"\"off % L == 0\"", "\"off % L\"", "mini.yaml:32:18: error: a condition is wanted here, not a number: off % L"},
     {"\"4 + n\"", "\"4 + nn\"", "mini.yaml:33:20: error: unknown name 'nn' (did you mean 'n'?) in '4 + nn'"},
     {"loops: {i: n, k: m, l: L}", "loops: {i: n, k: m, a: L}",
      "mini.yaml:39:27: error: loop 'a' of insn 'mul' has the name of a field, param or memory"},
     {"CTRL: {at: 8,", "CTRL: {at: 4,", "mini.yaml:60:3: error: csr 'ID' and csr 'CTRL' overlap"},
     {"reset: w1}", "reset: w2}",
-     "mini.yaml:60:42: error: 'w2' is not a value of 'reset' in bits of csr 'CTRL'\n  next: one of ro, rw, w1, w1c"},
+     "mini.yaml:60:42: error: 'w2' is not a value of 'reset' in bits of csr 'CTRL'\n  next: did you mean 'w1'?"},
     {"SEG: {at: 16, w: 64, n: 2}", "SEG: {at: 16, w: 64, n: 2, names: [a]}",
      "mini.yaml:61:3: error: csr 'SEG' has n = 2 and 1 names"},
     {"end: {op: 5", "end: {like: stt, op: 5",
@@ -82,6 +90,68 @@ TEST_CASE("wrong descriptions are refused with their place and reason") {
     const auto hw = parse_hw(mini_with(b.from, b.to), "mini.yaml");
     REQUIRE_FALSE(hw.has_value());
     CHECK(to_string(hw.error()) == b.message);
+  }
+}
+
+TEST_CASE("a misspelt name is told at its place, with the nearest that there is") {
+  struct Misspelt {
+    const char *from, *to;  // of the accelerator's description; ^ stands where the error must be
+    const char *message, *near;
+  };
+  const Misspelt misspelt[] = {
+      {"r0: [mac, vec], w0: [ld, vec]}", "r0: [mac, ^vecc], w0: [ld, vec]}",
+       "there is no queue 'vecc' for port 'r0' of state 'in'", "vec"},
+      {"conflict: \"stall vec\"", "conflict: \"stall ^vecc\"", "there is no queue 'vecc' for 'conflict' of state 'in'",
+       "vec"},
+      {"conflict: \"stall vec\"", "conflict: ^\"stal vec\"", "'conflict' of state 'in' is neither", "stall"},
+      {"visible: {st:", "visible: {^stt:", "there is no queue 'stt' for 'visible'", "st"},
+      {"fix: {wdir: row}", "fix: {wdir: ^rwo}", "there is no enumerator 'rwo' of field 'wdir'", "row"},
+      {"fix: {wdir: row}", "fix: {^wdri: row}", "there is no field 'wdri' in insn 'mac'", "wdir"},
+      {"to:   {at: u3@40, e: [in, w, par,", "^to:   {at: u3@40, e: [in, w, parr,",
+       "insn 'ld' uses field 'to' as a memory where it is 'parr', which names none", "par"},
+      {"\"csr.SEG\"", "\"csr.^SGE\"", "there is no register 'SGE' in 'csr' for 'base' of state 'dram'", "SEG"},
+      {"object: sem", "object: ^sme", "there is no counter 'sme' in 'state'", "sem"},
+      {"field: wai", "field: ^wia", "there is no common field 'wia' in 'isa'", "wai"},
+      {"queue: mac", "queue: ^mca", "there is no queue 'mca'", "mac"},
+      {"    st: {bursts", "    ^stt: {bursts", "there is no instruction 'stt' for 'transfers' of 'cost'", "st"},
+      {"x = if scl == lane", "x = if scl == ^lan", "`lan` is not declared", "lane"},
+      {"\"x = if lut == t8", "\"x = if ^ult == t8", "`ult` is not declared", "lut"},
+      {"\"dst[d_base + oh", "\"^dts[d_base + oh", "`dts` is not declared", "dst"},
+      {"requant(x + par.bias", "requant(x + ^pra.bias", "`pra.bias` is not ", "par.bias"},
+      {"requant(x + par.bias", "requant(x + ^par.bais", "there is no view 'bais' of memory 'par'", "bias"},
+      {"requant(x + par", "^requan(x + par", "`requan` is not a function", "requant"},
+      {"] = out[sp + (z", "] = out[^ps + (z", "`ps` is not declared", "sp"},
+      {"wdir != tri or n_kw <= 3", "wdir != ^tir or n_kw <= 3", "unknown name 'tir' (did you mean 'tri'?)", ""},
+      {"\"monotone in x\"", "\"^monoton in x\"", "there is no law 'monoton' of def 'sat8'", "monotone"},
+      {"\"monotone in x\"", "\"monotone in ^hj\"", "there is no argument 'hj' of def 'sat8'", "hi"},
+      {"watchdog: 5", "^watchdg: 5", "'causes' of 'faults' has no 'watchdog'", "watchdg"},
+      {"axi: 4", "^ax: 4", "nothing here gives the constant FAULT_AXI that nx_core.sv uses", "FAULT_AX"},
+      {"[cycles, mac,", "[^cycle, mac,", "nothing here gives the constant CNT_CYCLES that nx_core.sv uses",
+       "CNT_CYCLE"},
+  };
+  std::stringstream s;
+  s << std::ifstream(DLC_SOURCE_DIR "/hwdesc/asic.yaml").rdbuf();
+  for (const Misspelt& m : misspelt) {
+    INFO(m.from << "  ->  " << m.to);
+    std::string text = s.str();
+    const size_t from = text.find(m.from);
+    REQUIRE(from != std::string::npos);
+    text.replace(from, std::string_view(m.from).size(), m.to);
+    const size_t at = text.find('^', from);
+    text.erase(at, 1);
+    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
+    const auto column = at - text.rfind('\n', at);
+    const auto hw = parse_hw(text, DLC_SOURCE_DIR "/hwdesc/asic.yaml");
+    Result<> ok = hw ? check_machine(*hw) : Result<>(std::unexpected(hw.error()));
+    REQUIRE_FALSE(ok.has_value());
+    const Diagnostic& d = ok.error().diagnostics.front();
+    CHECK(std::to_string(d.loc.line) + ":" + std::to_string(d.loc.column) ==
+          std::to_string(line) + ":" + std::to_string(column));
+    CHECK_THAT(d.message, Catch::Matchers::StartsWith(m.message));
+    const std::string near = m.near;
+    if (!near.empty())
+      CHECK((d.hint == "did you mean '" + near + "'?" || d.hint.starts_with(near + " is near") ||
+             d.hint == "call '" + near + "' so?"));
   }
 }
 

@@ -49,7 +49,7 @@ const Bad kBad[] = {
     {"family: queue_machine/1\n", "", "name: nx16", "neither 'family' nor 'plugin'"},
     {"sync:\n  model", "like_sync:\n  model", "like_sync", "unknown key 'like_sync'"},
     {"io4: rw}", "io4: rw, io5: rw}", "dram:", "'dram' has 9 segments, and its register 'SEG' has n = 8 elements"},
-    {"{st: \"B response\"", "{zork: \"B response\"", "visible: {zork", "'visible' names 'zork', which is not a queue"},
+    {"{st: \"B response\"", "{zork: \"B response\"", "visible: {zork", "there is no queue 'zork' for 'visible'"},
     {"container: {", "container: {zz: 1, ", "container: {zz", "unknown key 'zz'"},
     {"fix: {wdir: col}", "fix: {wdir: row}", "col:", "variants 'row' and 'col' of insn 'mac' can hold at once"},
     {"a // (ACC_W//2)", "a // 7", "bank_of", "'bank_of' does not give each of the 2 banks a part"},

@@ -215,9 +215,9 @@ TEST_CASE("what a description says beside its instructions is checked and in the
                          "mini.yaml"),
                 "'bank_of' does not give each of the 2 banks a part of its own");
   REQUIRE_ERROR(parse_hw(mini_with("size: 1MiB,", "size: 1MiB, base: \"csr.NONE\","), "mini.yaml"),
-                "names the register 'NONE', which csr does not have");
+                "there is no register 'NONE' in 'csr' for 'base' of state 'dram'");
   REQUIRE_ERROR(parse_hw(mini_with("size: 1MiB,", "size: 1MiB, base: SEG,"), "mini.yaml"),
                 "'base' is not of the form csr.REGISTER");
   REQUIRE_ERROR(parse_hw(mini_with("model: semaphores,", "model: semaphores, visible: {dma: soon},"), "mini.yaml"),
-                "'visible' names 'dma', which is not a queue");
+                "there is no queue 'dma' for 'visible'");
 }
