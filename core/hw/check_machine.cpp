@@ -114,7 +114,7 @@ void check_rtl_names(const HwDescription& hw, std::string_view text, const std::
     const std::string near = nearest(name, known);
     errors.add(Error(nearest_place(hw, name, near, constants),
                      fmt::format("nothing here gives the constant {} that {} uses", name, file),
-                     near.empty() ? "" : fmt::format("{} is near: what it is made from has another name", near)));
+                     near.empty() ? "" : fmt::format("rename what gives {} here, or what the RTL calls it", near)));
   }
 }
 
