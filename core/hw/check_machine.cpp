@@ -147,6 +147,11 @@ Result<> check_numbers(const HwDescription& hw, uint64_t seed, int samples) {
   return {};
 }
 
+bool has_rtl(const HwDescription& hw) {
+  std::error_code ec;
+  return !hw.rtl.files.empty() && std::filesystem::exists(std::filesystem::path(rtl_root(hw)) / hw.rtl.files, ec);
+}
+
 Result<> check_machine(const HwDescription& hw) {
   Error errors;
   if (hw.family.empty() && hw.plugin.empty())
@@ -159,7 +164,10 @@ Result<> check_machine(const HwDescription& hw) {
       if (auto port = open_sim_port(hw, {.memory_bytes = 1}); !port) errors.add(std::move(port).error());
   }
   if (auto numbers = check_numbers(hw, kSeed, kSamples); !numbers) errors.add(std::move(numbers).error());
-  if (!hw.rtl.files.empty()) check_rtl(hw, errors);
+  if (!hw.rtl.files.empty())
+    if (auto path = check_inside(hw.rtl.files, "rtl.files", hw.place("rtl.files")); !path)
+      errors.add(std::move(path).error());
+  if (errors.empty() && has_rtl(hw)) check_rtl(hw, errors);
   if (!errors.empty()) return std::unexpected(std::move(errors));
   return {};
 }

@@ -442,6 +442,7 @@ Result<Graph> import_model(const MappedFile& file, const std::string& file_name,
   if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) return damaged();
   if (!model.has_graph() || !model.has_ir_version()) return fail(where, "is not an ONNX model: it has no graph");
   onnx_frontend::clean_names(model);
+  onnx_frontend::tell_nodes_apart(model);
   Graph graph;
   onnx_frontend::Importer importer(graph, file_name, folder, options);
   importer.set_model(file);

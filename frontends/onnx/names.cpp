@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <set>
 #include <string_view>
 
 namespace dlc::onnx_frontend {
@@ -52,6 +53,25 @@ void clean_nodes(Nodes& nodes) {
   }
 }
 
+// What a node is called: by its name, or by its first result.
+const std::string& called(const onnx::NodeProto& n) {
+  return n.name().empty() && n.output_size() > 0 ? n.output(0) : n.name();
+}
+
+template <class Nodes>
+void tell_apart(Nodes& nodes, bool named, std::set<std::string>& taken) {
+  for (onnx::NodeProto& n : nodes) {
+    for (auto& a : *n.mutable_attribute()) {
+      if (a.has_g()) tell_apart(*a.mutable_g()->mutable_node(), named, taken);
+      for (auto& g : *a.mutable_graphs()) tell_apart(*g.mutable_node(), named, taken);
+    }
+    if (named != !n.name().empty() || called(n).empty() || taken.insert(called(n)).second) continue;
+    std::string unique;
+    for (int i = 2; !taken.insert(unique = fmt::format("{}_{}", called(n), i)).second;) ++i;
+    n.set_name(unique);
+  }
+}
+
 void clean_graph(onnx::GraphProto& g) {
   clean_nodes(*g.mutable_node());
   for (auto& t : *g.mutable_initializer()) t.set_name(clean_name(t.name()));
@@ -88,6 +108,14 @@ void clean_names(onnx::ModelProto& model) {
     clean_all(*f.mutable_output());
     clean_nodes(*f.mutable_node());
     for (auto& o : *f.mutable_opset_import()) o.set_domain(clean_name(o.domain()));
+  }
+}
+
+void tell_nodes_apart(onnx::ModelProto& model) {
+  std::set<std::string> taken;
+  for (const bool named : {true, false}) {
+    tell_apart(*model.mutable_graph()->mutable_node(), named, taken);
+    for (auto& f : *model.mutable_functions()) tell_apart(*f.mutable_node(), named, taken);
   }
 }
 

@@ -14,5 +14,7 @@ namespace dlc::onnx_frontend {
 std::string clean_name(const std::string& name);
 // Every name in the model, its functions and its bodies.
 void clean_names(onnx::ModelProto& model);
+// Nodes of one name get numbers: "conv", "conv_2". A node without a name is called by its first result.
+void tell_nodes_apart(onnx::ModelProto& model);
 
 }  // namespace dlc::onnx_frontend

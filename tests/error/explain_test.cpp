@@ -161,3 +161,18 @@ TEST_CASE("what is folded away says into what", "[error]") {
   CHECK(said.at("cast")["why"] == "it is part of times");
   CHECK(said.at("times")["rule"] == "");
 }
+
+TEST_CASE("nodes of one name are explained one by one", "[error]") {
+  const Folder f("explain_names");
+  auto m = model();
+  input(m, "x", {4});
+  node(m, "Relu", "n", {"x"}, "h");
+  node(m, "Neg", "n", {"h"}, "k");
+  node(m, "Exp", "y", {"k"}, "z");
+  node(m, "Sigmoid", "", {"z"}, "y");  // called y by its result
+  output(m, "y", {4});
+  f.write("m.onnx", m);
+  const auto nodes = by_node(json_of(f, "explain m.onnx"));
+  CHECK(nodes.size() == 4);
+  for (const char* name : {"n", "n_2", "y", "y_2"}) CHECK(nodes.contains(name));
+}

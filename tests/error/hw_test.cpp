@@ -27,12 +27,21 @@ TEST_CASE("a description of a family that no plugin compiles for", "[error]") {
   const Folder f("family");
   std::string yaml = read_file(DLC_SOURCE_DIR "/hwdesc/asic.yaml");
   yaml.replace(yaml.find("queue_machine/1"), 15, "queue_machine/9");
-  yaml.resize(yaml.find("\nrtl:") + 1);  // which is not beside the copy
   f.write("a.yaml", yaml);
   f.write("asic.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
   must_fail(f, "hw check a.yaml",
             {"a.yaml:7:1: error: no plugin compiles for machines of family 'queue_machine/9', but for queue_machine/1",
              "did you mean 'queue_machine/1'?"});
+}
+
+TEST_CASE("a copy of a description in another folder is right, without RTL", "[error]") {
+  const Folder f("copy");
+  f.write("a.yaml", read_file(DLC_SOURCE_DIR "/hwdesc/asic.yaml"));
+  f.write("asic.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
+  for (const char* params : {"", ",R=8", ",R=4,IN_W=4096"})
+    CHECK_THAT(must_succeed(f, std::string("hw check a.yaml") + params).out,
+               Catch::Matchers::Contains("nx16 is right") && Catch::Matchers::Contains("no RTL can be built"));
+  must_fail(f, "hw build-rtl a.yaml -o out", {"rtl.files"});
 }
 
 TEST_CASE("a machine without instructions has nothing to emit", "[error]") {

@@ -41,10 +41,13 @@ Result<int> check(const Options& o, Context& cx) {
                     {"state", hw.state.size()},
                     {"memories", hw.memories.size()},
                     {"defs", hw.defs.size()},
+                    {"rtl", has_rtl(hw)},
                     {"ok", true}};
-  cx.print(result, fmt::format("{}: {} is right: {} instructions, {} memories, {} defs, arch_hash {}\n", hw.file,
+  const std::string no_rtl =
+      hw.rtl.files.empty() || has_rtl(hw) ? "" : fmt::format("; {} is not here: no RTL can be built", hw.rtl.files);
+  cx.print(result, fmt::format("{}: {} is right: {} instructions, {} memories, {} defs, arch_hash {}{}\n", hw.file,
                                hw.name, hw.isa.insns.size(), hw.state.size() + hw.memories.size(), hw.defs.size(),
-                               hash_text(hw.arch_hash)));
+                               hash_text(hw.arch_hash), no_rtl));
   return kOk;
 }
 
