@@ -125,7 +125,8 @@ TEST_CASE("every node of a model is explained", "[error]") {
   onnx::ModelProto m;
   REQUIRE(m.ParseFromString(read_file(kFashion)));
   for (const std::string machine : {"asic", "native"}) {
-    const auto said = by_node(json_of(f, "explain --dim N=1 --hw=" + machine + " " + kFashion));
+    const auto said =
+        by_node(json_of(f, std::string("explain --dim N=1 --hw=").append(machine).append(" ").append(kFashion)));
     for (const auto& n : m.graph().node()) {
       INFO(machine << " " << n.name() << " " << n.output(0));
       CHECK(said.contains(n.name().empty() ? n.output(0) : n.name()));
