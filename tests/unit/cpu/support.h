@@ -1,6 +1,7 @@
 // Compiled code against the interpreter: same buffers, same result, on every instruction set this machine has.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -94,6 +95,8 @@ inline std::vector<Level> levels() {
                                          {"native", target("native"), 3}};
   const char* wanted = std::getenv("DLC_TEST_LEVEL");
   std::vector<Level> here;
+  if (wanted != nullptr && std::ranges::find(all, std::string_view(wanted), &Level::name) == all.end())
+    FAIL("no feature level is called " << wanted);
   for (const Level& level : all) {
     if (wanted != nullptr && level.name != wanted) continue;
     if (const std::string missing = level.target.missing_here(); missing.empty())

@@ -60,6 +60,12 @@ void check_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   }
 }
 
+void check_same_as_graph(const Program& p, const Graph& g, const std::vector<Tensor>& inputs) {
+  REQUIRE_OK(auto expected, run_graph(g, inputs));
+  REQUIRE_OK(auto got, run_program(p, inputs));
+  check_same(got, expected);
+}
+
 }  // namespace
 
 TEST_CASE("a lowered program does what its graph does, and its text round-trips") {
@@ -67,9 +73,7 @@ TEST_CASE("a lowered program does what its graph does, and its text round-trips"
   REQUIRE_OK(const Program p, lower_to_program(g));
   REQUIRE(check_memory_plan(p).has_value());
   const std::vector<Tensor> x{noise({1, 3, 20, 20}, 5)};
-  REQUIRE_OK(auto expected, run_graph(g, x));
-  REQUIRE_OK(auto got, run_program(p, x));
-  check_same(got, expected);
+  check_same_as_graph(p, g, x);
   REQUIRE_OK(const Program again, parse_program(print(p)));
   CHECK(print(again) == print(p));
 }
@@ -82,9 +86,7 @@ TEST_CASE("blocked layouts keep the meaning, and reach every buffer between conv
     CHECK(blocked >= 6);
     REQUIRE(check_memory_plan(p).has_value());
     const std::vector<Tensor> x{noise({1, 3, 20, 20}, 6)};
-    REQUIRE_OK(auto expected, run_graph(g, x));
-    REQUIRE_OK(auto got, run_program(p, x));
-    check_same(got, expected);
+    check_same_as_graph(p, g, x);
     // The 5x5 convolution reads its halo without a guard; the pool's default is not the halo's value, so it keeps one.
     for (const auto& k : p.kernels)
       if (k.name.find("conv") != std::string::npos && print(k).find("in    x:") == std::string::npos)
@@ -147,9 +149,7 @@ TEST_CASE("one plan holds for every value of a symbolic dim") {
   REQUIRE(check_memory_plan(p).has_value());
   for (const int64_t n : {1, 5, 64}) {
     const std::vector<Tensor> in{noise({n, 8}, 3)};
-    REQUIRE_OK(auto expected, run_graph(g, in));
-    REQUIRE_OK(auto got, run_program(p, in));
-    check_same(got, expected);
+    check_same_as_graph(p, g, in);
   }
   REQUIRE_ERROR(run_program(p, std::vector<Tensor>{noise({65, 8}, 3)}), "outside its range");
   REQUIRE_ERROR(run_program(p, std::vector<Tensor>{noise({2, 9}, 3)}), "expected");
@@ -197,9 +197,7 @@ TEST_CASE("an output that is an input, a constant or given twice is a tensor of 
   g.output_names = {"a", "b", "c", "d"};
   REQUIRE_OK(const Program p, lower_to_program(g));
   const std::vector<Tensor> in{noise({2}, 3)};
-  REQUIRE_OK(auto expected, run_graph(g, in));
-  REQUIRE_OK(auto got, run_program(p, in));
-  check_same(got, expected);
+  check_same_as_graph(p, g, in);
 }
 
 TEST_CASE("a copy for an output has a name of its own") {
@@ -211,9 +209,7 @@ TEST_CASE("a copy for an output has a name of its own") {
   g.output_names = {"a", "b", "c", "d"};
   REQUIRE_OK(const Program p, lower_to_program(g));
   const std::vector<Tensor> in{noise({2}, 3)};
-  REQUIRE_OK(auto expected, run_graph(g, in));
-  REQUIRE_OK(auto got, run_program(p, in));
-  check_same(got, expected);
+  check_same_as_graph(p, g, in);
 }
 
 TEST_CASE("layouts and copies keep their loops apart from symbols") {
@@ -233,9 +229,7 @@ TEST_CASE("layouts and copies keep their loops apart from symbols") {
     REQUIRE_OK(const int blocked, assign_layouts(p, {8}));
     CHECK(blocked > 0);
     const std::vector<Tensor> in{noise({3, 8, 6, 6}, 3)};
-    REQUIRE_OK(auto expected, run_graph(g, in));
-    REQUIRE_OK(auto got, run_program(p, in));
-    check_same(got, expected);
+    check_same_as_graph(p, g, in);
   }
 }
 
