@@ -224,19 +224,44 @@ Result<HwArgument> parse_hw_argument(std::string_view text) {
 
 namespace {
 
-// What `--hw` may be: native, and the descriptions of these folders, with and without their ending.
-std::vector<std::string> names_in(const std::vector<std::string>& folders) {
-  std::vector<std::string> names = {"native"};
+// What `--hw` may be: native, and the descriptions of these folders.
+std::vector<std::string> files_in(const std::vector<std::string>& folders) {
+  std::vector<std::string> files;
   for (const std::string& folder : folders) {
     std::error_code ec;
-    for (const auto& e : std::filesystem::directory_iterator(folder, ec)) {
-      if (e.path().extension() != ".yaml") continue;
-      names.push_back(e.path().filename().string());
-      names.push_back(e.path().stem().string());
-    }
+    for (const auto& e : std::filesystem::directory_iterator(folder, ec))
+      if (e.path().extension() == ".yaml") files.push_back(e.path().string());
   }
-  std::ranges::sort(names);
-  return names;
+  std::ranges::sort(files);
+  return files;
+}
+
+// The next step for a name that no file has: one that is spelt nearly so, those whose machine or plugin is called so,
+// or all there are.
+std::string instead_of(const std::string& name, const std::vector<std::string>& folders) {
+  std::vector<std::string> names = {"native"}, words = names, called;
+  const auto is_called = [&](const std::string& machine) {
+    const auto hw = load_hw(machine);
+    return hw && (hw->name == name || hw->plugin == name);
+  };
+  if (is_called("native")) called.push_back("native");
+  for (const std::string& file : files_in(folders)) {
+    const std::filesystem::path path(file);
+    names.push_back(path.stem().string());
+    words.insert(words.end(), {path.stem().string(), path.filename().string()});
+    if (is_called(file)) called.push_back(path.stem().string());
+  }
+  const auto listed = [](std::vector<std::string> list) {
+    std::ranges::sort(list);
+    list.erase(std::ranges::unique(list).begin(), list.end());
+    std::string text;
+    for (const std::string& n : list) text += (text.empty() ? "--hw=" : ", --hw=") + n;
+    return text;
+  };
+  if (!called.empty()) return name + " is a machine or a plugin, whose descriptions are " + listed(called);
+  std::ranges::sort(words);
+  const std::string near = did_you_mean(name, words);
+  return near.empty() ? "there are " + listed(names) : near;
 }
 
 }  // namespace
@@ -260,9 +285,9 @@ Result<HwDescription> load_hw(std::string_view argument, const HwLoadOptions& op
     }
     list += (list.empty() ? "" : ", ") + path;
   }
-  const std::string near = did_you_mean(arg.name, names_in(options.search));
+  const std::string instead = instead_of(arg.name, options.search);
   return fail({}, "no hardware description '" + arg.name + "'",
-              (near.empty() ? near : near + " ") + "looked for " + list);
+              instead + (instead.ends_with('?') ? " " : "; ") + "looked for " + list);
 }
 
 }  // namespace dlc

@@ -49,6 +49,7 @@ class Level {
 
 constexpr int64_t kMaxSteps = int64_t{1} << 18;
 constexpr size_t kMaxNodes = size_t{1} << 18;
+constexpr size_t kMaxErrors = 1000;
 
 Result<> Importer::spend(int64_t steps, const Loc& where) {
   if (steps > kMaxSteps - steps_)
@@ -59,6 +60,10 @@ Result<> Importer::spend(int64_t steps, const Loc& where) {
                 "shorten the loops, or export the model without them");
   steps_ += steps;
   return {};
+}
+
+bool Importer::is_spent() const {
+  return steps_ >= kMaxSteps || graph_.node_count() >= kMaxNodes || refused_.diagnostics.size() >= kMaxErrors;
 }
 
 Result<> Importer::check_nodes(const Loc& where) const {

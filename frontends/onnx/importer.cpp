@@ -21,12 +21,8 @@ namespace onnx_frontend {
 
 namespace {
 
-constexpr int kMinOpset = 1;  // before kFirstOpset only ops that did not change
-constexpr int kFirstOpset = 7;
-constexpr int kMaxOpset = 27;
+constexpr int kMinOpset = 1;         // before kFirstOpset only ops that did not change
 constexpr int kRecursionLimit = 64;  // of protobuf messages: subgraphs in attributes nest four messages a level
-
-bool is_default_domain(const std::string& d) { return d.empty() || d == "ai.onnx"; }
 
 // What messages call a node.
 std::string name_of(const onnx::NodeProto& node, int index) {
@@ -122,33 +118,6 @@ const Importer::Function* Importer::find_function(const onnx::NodeProto& node) c
   if (!newer.ParsePartialFromString(node.SerializePartialAsString())) return nullptr;
   const auto it = functions_.find({domain, node.op_type(), newer.overload()});
   return it == functions_.end() ? nullptr : &it->second;
-}
-
-// All unsupported nodes in one answer: a user should not find them one run at a time.
-template <class Nodes>
-void Importer::check_supported(const Nodes& nodes, Error& all) const {
-  for (const auto& node : nodes) {
-    for (const auto& a : node.attribute()) {
-      if (a.has_g()) check_supported(a.g().node(), all);
-      for (const auto& g : a.graphs()) check_supported(g.node(), all);
-    }
-    if (find_op(node) != nullptr || find_function(node) != nullptr) continue;
-    const std::string name = !node.name().empty()     ? node.name()
-                             : node.output_size() > 0 ? node.output(0)
-                                                      : std::string();
-    const bool standard = is_default_domain(node.domain());
-    std::string op = standard ? node.op_type() : node.domain() + "." + node.op_type();
-    std::vector<std::string> known;
-    for (const auto& table : op_tables())
-      for (const auto& e : table) known.emplace_back(e.op);
-    const std::string near = nearest(node.op_type(), known);
-    std::string hint = near.empty() || near == node.op_type() ? std::string() : fmt::format("did you mean {}?", near);
-    if (near == node.op_type() && standard && opset_of({}) < kFirstOpset) {
-      op += fmt::format(" of opset {}", opset_of({}));
-      hint = fmt::format("convert the model to an opset from {} to {}", kFirstOpset, kMaxOpset);
-    }
-    all.add(Error({file_, 0, 0, name}, fmt::format("op {} is not supported", op), hint));
-  }
 }
 
 // Different names of the model stay different symbols, though "a b" and "a-b" both would be a_b.
@@ -262,8 +231,10 @@ Result<> Importer::import_inputs(const onnx::GraphProto& g) {
     if (!seen.insert(v.name()).second)
       return fail({file_, 0, 0, v.name()}, fmt::format("input '{}' is declared twice", v.name()));
     // An initializer with a declaration is none: IR version 3 lists them as inputs.
-    if (!scopes_.back().values.contains(v.name())) DLC_CHECK(import_input(v));
+    if (scopes_.back().values.contains(v.name())) continue;
+    if (auto made = import_input(v); !made) refuse(std::move(made).error(), {v.name()});
   }
+  if (!refused_.empty()) return {};  // an input that is missing may have the dim
   return check_dims(options_, dim_symbols_, file_);
 }
 
@@ -322,18 +293,31 @@ Result<std::vector<ValueId>> Importer::import_op(const OpEntry& entry, const onn
   }
   DLC_TRY(auto results,
           entry.handler != nullptr ? entry.handler(view) : view.emit_all(std::string(entry.record), view.inputs()));
-  if (const std::string unread = view.unread_attribute(entry.idle); !unread.empty())
+  if (const std::string unread = view.unread_attribute(entry.idle); !unread.empty()) {
+    const std::string near = view.asked_like(unread);
     return fail(where, fmt::format("{}: attribute '{}' is not supported here", node.op_type(), unread),
-                "remove it if it has no effect; otherwise export the model without it");
+                near.empty() ? "remove it if it has no effect; otherwise export the model without it"
+                             : fmt::format("did you mean {}?", near));
+  }
   return results;
 }
 
 Result<> Importer::import_model_nodes(const onnx::GraphProto& g) {
   for (int i = 0; i < g.node_size(); ++i) {
+    const onnx::NodeProto& node = g.node(i);
     const auto first = static_cast<NodeId>(graph_.node_count());
-    DLC_CHECK(import_node(g.node(i), i));
-    OnnxNode made{name_of(g.node(i), i), g.node(i).op_type(), first, static_cast<NodeId>(graph_.node_count()), {}};
-    for (const std::string& result : g.node(i).output())
+    Error why;
+    check_supported(node, why);
+    const bool is_lost = needs_missing(node);
+    if (why.empty() && !is_lost)
+      if (auto made = import_node(node, i); !made) why = std::move(made).error();
+    if (is_lost || !why.empty()) {
+      refuse(std::move(why), {node.output().begin(), node.output().end()});
+      if (is_spent()) break;
+      continue;
+    }
+    OnnxNode made{name_of(node, i), node.op_type(), first, static_cast<NodeId>(graph_.node_count()), {}};
+    for (const std::string& result : node.output())
       if (const auto v = scopes_.back().values.find(result); v != scopes_.back().values.end())
         made.results.push_back(v->second);
     nodes_.push_back(std::move(made));
@@ -409,14 +393,17 @@ Result<> Importer::import(const onnx::ModelProto& model) {
     return fail({file_, 0, 0, {}}, "the model imports no opset of the default domain",
                 "it may be damaged; export it again");
   DLC_CHECK(import_functions(model));
-  Error unsupported;
-  check_supported(g.node(), unsupported);
-  for (const auto& f : model.functions()) check_supported(f.node(), unsupported);
-  if (!unsupported.empty()) return std::unexpected(std::move(unsupported));
+  for (const auto& f : model.functions())
+    for (const auto& node : f.node()) check_supported(node, refused_);
+  if (!refused_.empty()) {  // every call would say it again
+    for (const auto& node : g.node()) check_supported(node, refused_);
+    return std::unexpected(std::move(refused_));
+  }
   declare(g);
   DLC_CHECK(import_initializers(g));
   DLC_CHECK(import_inputs(g));
   DLC_CHECK(import_model_nodes(g));
+  if (!refused_.empty()) return std::unexpected(std::move(refused_));
   return import_outputs(g);
 }
 

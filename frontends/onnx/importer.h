@@ -26,6 +26,9 @@ namespace dlc::onnx_frontend {
 
 class Importer;
 
+inline constexpr int kFirstOpset = 7, kMaxOpset = 27;
+inline bool is_default_domain(std::string_view d) { return d.empty() || d == "ai.onnx"; }
+
 // One ONNX node during import. Getters check the attribute's type; a wrong one is an error that names it.
 class NodeView {
  public:
@@ -95,6 +98,7 @@ class NodeView {
   Result<> spend(int64_t steps) const;
   // The first attribute that was given but not asked for, or empty.
   std::string unread_attribute(std::string_view idle) const;
+  std::string asked_like(std::string_view attribute) const;  // what was asked for under nearly this name, or empty
 
   std::unexpected<Error> error(std::string message, std::string hint = {}) const;
 
@@ -205,8 +209,12 @@ class Importer {
   Result<> import_inputs(const onnx::GraphProto& g);
   Result<> import_input(const onnx::ValueInfoProto& v);
   Result<ValueId> import_elements(const onnx::ValueInfoProto& v, const onnx::TypeProto& element);
-  template <class Nodes>
-  void check_supported(const Nodes& nodes, Error& all) const;
+  // What is wrong is told at once, not one run at a time: a node or an input that cannot be imported leaves its values
+  // missing, and what needs those is passed over.
+  void check_supported(const onnx::NodeProto& node, Error& all) const;  // its op, and those of its bodies
+  void refuse(Error why, const std::vector<std::string>& missing);
+  bool needs_missing(const onnx::NodeProto& node) const;
+  bool is_spent() const;  // too many nodes or errors to go on
   template <class Nodes>
   Result<> import_nodes(const Nodes& nodes);
   Result<> import_model_nodes(const onnx::GraphProto& g);
@@ -237,6 +245,8 @@ class Importer {
   std::map<std::tuple<std::string, std::string, std::string>, Function> functions_;  // by domain, name and overload
   std::vector<Scope> scopes_;
   std::vector<OnnxNode> nodes_;
+  Error refused_;
+  std::set<std::string, std::less<>> missing_;      // values of what was refused
   int depth_ = 0;                                   // of bodies in bodies
   int64_t steps_ = 0;                               // nodes of the model imported so far, each as often as it is used
   std::deque<Bundle> bundles_;                      // by -2 - ValueId

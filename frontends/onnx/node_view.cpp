@@ -41,16 +41,18 @@ std::string NodeView::unread_attribute(std::string_view idle) const {
   return {};
 }
 
+std::string NodeView::asked_like(std::string_view attribute) const {
+  return nearest(attribute, {read_.begin(), read_.end()});
+}
+
 std::unexpected<Error> NodeView::error(std::string message, std::string hint) const {
   return fail(loc(), fmt::format("{}: {}", op(), message), std::move(hint));
 }
 
 const onnx::AttributeProto* NodeView::find(std::string_view name) const {
-  for (const auto& a : proto_.attribute()) {
-    if (a.name() != name) continue;
-    read_.emplace(name);
-    return &a;
-  }
+  read_.emplace(name);
+  for (const auto& a : proto_.attribute())
+    if (a.name() == name) return &a;
   return nullptr;
 }
 

@@ -142,6 +142,11 @@ TEST_CASE("hw, targets, plugins, opt", "[cli]") {
   must_succeed(f, "hw emit asic --as c -o nx.h");
   CHECK_THAT(read_file(f / "nx.h"), Catch::Matchers::Contains("#define"));
   has_keys(json_of(f, "targets"), {"hardware.name", "devices.uri", "devices.available"});
+  // In the sources, and where a dlc that is not installed has them, are the same files: each is listed once.
+  const auto listed = json_of(f, "targets")["hardware"];
+  std::filesystem::create_directory_symlink(DLC_SOURCE_DIR "/hwdesc", f / "hwdesc");
+  CHECK(json_of(f, "targets")["hardware"].size() == listed.size());
+  std::filesystem::remove(f / "hwdesc");
   has_keys(json_of(f, "plugins --why"), {"plugins.name", "plugins.ok", "plugins.why", "folders"});
   has_keys(json_of(f, "opt --list"), {"passes.name", "default"});
   f.write("g.dlcg",

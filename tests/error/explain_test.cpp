@@ -177,3 +177,49 @@ TEST_CASE("nodes of one name are explained one by one", "[error]") {
   CHECK(nodes.size() == 4);
   for (const char* name : {"n", "n_2", "y", "y_2"}) CHECK(nodes.contains(name));
 }
+
+TEST_CASE("all that keeps a model from being imported is told at once, each with the next step", "[error]") {
+  const Folder f("explain_import");
+  auto m = model();
+  m.add_opset_import()->set_domain("com.microsoft");
+  m.mutable_opset_import(1)->set_version(1);
+  input(m, "x", {2, 3});
+  input(m, "words", {2}, onnx::TensorProto::STRING);
+  node(m, "Convv", "typo", {"x"}, "a");
+  node(m, "Relu", "reads_typo", {"a"}, "b");  // nothing can be said of what reads a missing value
+  node(m, "Relu", "other_domain", {"x"}, "c")->set_domain("com.microsoft");
+  auto* attribute = node(m, "Softmax", "attribute", {"x"}, "d")->add_attribute();
+  attribute->set_name("axes");
+  attribute->set_type(onnx::AttributeProto::INT);
+  attribute->set_i(1);
+  node(m, "MatMul", "shapes", {"x", "x"}, "e");
+  node(m, "Relu", "good", {"x"}, "y");
+  output(m, "y", {2, 3});
+  f.write("m.onnx", m);
+  for (const char* command : {"explain m.onnx", "run m.onnx", "m.onnx -o m.dlca"}) {
+    const Outcome o = dlc::test::dlc(f, command);
+    INFO(o.err);
+    CHECK(o.code == 1);
+    for (const char* part :
+         {"element type STRING is not supported (node words)",
+          "op Convv is not supported (node typo)\n  next: did you mean Conv?",
+          "op com.microsoft.Relu is not supported (node other_domain)\n  next: Relu of the default domain is supported",
+          "attribute 'axes' is not supported here (node attribute)\n  next: did you mean axis?", "(node shapes)"})
+      CHECK_THAT(o.err, Contains(part));
+    CHECK_THAT(o.err, !Contains("reads_typo") && !Contains("good"));
+  }
+}
+
+TEST_CASE("the text of an explanation says each kernel once, in the model's order", "[error]") {
+  const Folder f("explain_text");
+  const std::string text =
+      must_succeed(f, "explain --dim N=1 " DLC_SOURCE_DIR "/tests/models/fashion_mnist/fashion_float.onnx").out;
+  CHECK_THAT(text, !Contains("; folded") && !Contains("   ; "));
+  CHECK_THAT(text, Contains("flat           Flatten                   its result lies as what it reads does"));
+  CHECK(text.find("\nflat ") < text.find("\nlogits "));
+  const size_t how = text.find("k0_conv: ");
+  REQUIRE(how != std::string::npos);
+  CHECK(text.find("k0_conv: ", how + 1) == std::string::npos);
+  const std::string asic = must_succeed(f, "explain --hw=asic --dim N=1 " + kFashion).out;
+  CHECK_THAT(asic, Contains("k0_quantize_linear\n    no instruction computes this; nearest is ld: "));
+}

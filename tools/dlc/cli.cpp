@@ -22,6 +22,8 @@ PluginRegistry& Context::plugins() {
 
 HwLoadOptions Context::hw_options() const {
   const auto installed = std::filesystem::path(program_folder() + "/../share/dlc/hwdesc").lexically_normal();
+  std::error_code ec;  // run in the sources, both may be one folder
+  if (std::filesystem::equivalent("hwdesc", installed, ec)) return {.search = {"hwdesc"}};
   return {.search = {"hwdesc", installed.string()}};
 }
 

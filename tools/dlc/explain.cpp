@@ -13,6 +13,8 @@ namespace dlc::cli {
 
 namespace {
 
+constexpr const char* kFolded = "folded";  // the rule of nodes that no kernel is called after
+
 // What the plugin's report says of each call of the partition: {"layers": [{"plan", "tile", "predicted_cycles"}]}, one
 // for each call, or by the kernel's name {"kernels": [{"name", "notes": [...]}]}.
 std::vector<std::string> notes_of(const CompiledPartition& part, const Program& program) {
@@ -68,6 +70,17 @@ Json node_json(const std::string& node, const std::string& op, const std::string
           {"rule", rule}, {"why", why}, {"hint", hint},     {"line", line}};
 }
 
+// As the model has its nodes; what it has not comes behind.
+void in_order_of(const Origins& model, Json& nodes) {
+  std::map<std::string, size_t> place;
+  for (const std::string& name : model.names()) place.try_emplace(name, place.size());
+  const auto at = [&](const Json& n) {
+    const auto known = place.find(n["node"].get<std::string>());
+    return known == place.end() ? place.size() : known->second;
+  };
+  std::stable_sort(nodes.begin(), nodes.end(), [&](const Json& a, const Json& b) { return at(a) < at(b); });
+}
+
 }  // namespace
 
 Result<Json> explanation(const Built& b) {
@@ -98,8 +111,9 @@ Result<Json> explanation(const Built& b) {
   if (b.graph)
     for (const Origins::Fate& f : b.origins.fates(*b.graph, called)) {
       const auto into = device_of.find(f.into);
-      nodes.push_back(node_json(f.node, f.op, into == device_of.end() ? "" : into->second, {}, "folded", f.why, "", 0));
+      nodes.push_back(node_json(f.node, f.op, into == device_of.end() ? "" : into->second, {}, kFolded, f.why, "", 0));
     }
+  in_order_of(b.origins, nodes);
   for (const NumericsReport::Kept& k : b.numerics.kept)
     in_float.push_back({{"node", k.name}, {"op", k.op}, {"why", k.why}});
   for (const Diagnostic& d : b.problems) problems.push_back(to_json(d));
@@ -112,14 +126,26 @@ Result<Json> explanation(const Built& b) {
 std::string explanation_text(const Json& explanation) {
   const auto text_of = field<std::string>;
   std::string text;
-  for (const Json& n : objects_in(explanation, "nodes")) {
-    text += fmt::format("{:<32} {:<18} {:<6} {}", text_of(n, "node"), text_of(n, "op"), text_of(n, "device"),
-                        text_of(n, "kernel"));
-    for (const char* key : {"how", "rule", "why", "hint"})
-      if (const std::string said = text_of(n, key); !said.empty()) text += fmt::format("; {}", said);
-    if (const auto line = field<int64_t>(n, "line"); line > 0)
-      text += fmt::format(" ({}:{})", text_of(explanation, "description"), line);
-    text += "\n";
+  const Json nodes = objects_in(explanation, "nodes");
+  size_t widest = 4;
+  for (const Json& n : nodes) widest = std::clamp(text_of(n, "node").size(), widest, size_t{48});
+  std::set<std::string> told;  // kernels: what the plugin says of one is said at its first node
+  for (const Json& n : nodes) {
+    const std::string rule = text_of(n, "rule"), why = text_of(n, "why"), how = text_of(n, "how");
+    const bool is_folded = rule == kFolded;
+    std::string where = is_folded ? why : text_of(n, "kernel");
+    if (where.empty())
+      where = how.empty() ? rule : how;
+    else if (!is_folded && !how.empty() && told.insert(text_of(n, "device") + " " + where).second)
+      where += ": " + how;
+    text += fmt::format("{:<{}} {:<18} {:<6} {}\n", text_of(n, "node"), widest, text_of(n, "op"), text_of(n, "device"),
+                        where);
+    if (!is_folded && !why.empty()) {
+      const auto line = field<int64_t>(n, "line");
+      text += fmt::format("    {}{}{}\n", why.starts_with(rule) ? "" : rule + ": ", why,
+                          line > 0 ? fmt::format(" ({}:{})", text_of(explanation, "description"), line) : "");
+    }
+    if (const std::string hint = text_of(n, "hint"); !hint.empty()) text += fmt::format("    next: {}\n", hint);
   }
   for (const Json& n : objects_in(explanation, "in_float"))
     text += fmt::format("in float: {} ({}): {}\n", text_of(n, "node"), text_of(n, "op"), text_of(n, "why"));

@@ -47,6 +47,12 @@ Origins::Origins(const Graph& g, std::vector<OnnxNode> nodes) : origins_(g.node_
     }));
 }
 
+std::vector<std::string> Origins::names() const {
+  std::vector<std::string> out;
+  for (const OnnxNode& n : nodes_) out.push_back(n.name);
+  return out;
+}
+
 std::set<std::string> Origins::nearest(const OnnxNode& n, const std::set<std::string>& names, bool readers) const {
   std::set<std::string> found;
   std::set<NodeId> seen;

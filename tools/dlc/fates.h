@@ -29,6 +29,7 @@ class Origins {
   // `nodes`: the model's; empty when the graph is the model.
   Origins(const Graph& g, std::vector<OnnxNode> nodes);
 
+  std::vector<std::string> names() const;  // of the model's nodes, in order
   // Of every node of the model that is none of `called` (the names of kernels), in the model's order.
   std::vector<Fate> fates(const Graph& now, const std::set<std::string>& called) const;
 

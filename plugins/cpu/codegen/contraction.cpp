@@ -85,13 +85,13 @@ class Planner {
 
   Result<> statement(const Stmt& s) {
     if (s.kind == Stmt::Kind::seq) {
-      keep(s, "does not match, because its points run in sequence");
+      keep(s, "the contraction skeleton does not match, because its points run in sequence");
       return {};
     }
     Stmt stmt = s;
     DLC_TRY(auto why, match(stmt));
     if (!why.empty()) {
-      keep(s, "does not match, because " + why);
+      keep(s, "the contraction skeleton does not match, because " + why);
       return {};
     }
     return {};

@@ -40,7 +40,7 @@ struct Plan {
   Kernel kernel;                     // the same function; constants of PackedTensor::packed are new tensors at the end
   std::vector<Schedule> schedules;   // of its assignments in program order
   std::vector<PackedTensor> packed;  // constants to pack before the first run
-  std::vector<std::string> notes;    // one per statement of the result: the tile, or "does not match, because ..."
+  std::vector<std::string> notes;    // one per statement of the result: the tile, or why it does not match
   Unit unit() const { return {&kernel, schedules}; }
 };
 
