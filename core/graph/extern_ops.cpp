@@ -124,6 +124,14 @@ Result<std::vector<Tensor>> compress(std::span<const Tensor> inputs, const Attri
   return std::vector{std::move(y)};
 }
 
+Result<std::vector<Tensor>> bit_cast(std::span<const Tensor> inputs, const Attributes& attrs) {
+  const auto given = attrs.find("to");
+  const auto* to = given ? std::get_if<DType>(&*given) : nullptr;
+  DLC_TRY(Tensor y, Tensor::make(to ? *to : inputs[0].dtype(), inputs[0].shape()));
+  if (y.elements() > 0) std::memcpy(y.mutable_bytes(), inputs[0].bytes(), inputs[0].byte_size());
+  return std::vector{std::move(y)};
+}
+
 // What the values are above 0, then what they are below.
 Result<std::vector<Tensor>> bind_values(std::span<const Tensor> inputs, const Attributes&) {
   constexpr int64_t kMost = int64_t{1} << 40;  // larger ones mean "to the end"
@@ -221,8 +229,10 @@ struct Entry {
   ExternOp op;
 };
 constexpr Entry kTable[] = {
-    {"bind_values", bind_values}, {"compress", compress}, {"non_max_suppression", non_max_suppression},
-    {"non_zero", non_zero},       {"top_k", top_k},       {"unique", unique},
+    {"bind_values", bind_values}, {"bit_cast", bit_cast},
+    {"compress", compress},       {"non_max_suppression", non_max_suppression},
+    {"non_zero", non_zero},       {"top_k", top_k},
+    {"unique", unique},
 };
 
 }  // namespace

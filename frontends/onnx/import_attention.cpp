@@ -3,42 +3,21 @@
 
 #include <cmath>
 
+#include "frontends/onnx/attention.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/tables.h"
+#include "frontends/onnx/tensor_proto.h"
 
 namespace dlc::onnx_frontend {
 
 namespace {
 
 using Values = std::vector<ValueId>;
-using Exprs = std::vector<Expr>;
-
-const TensorType& type_of(const NodeView& n, ValueId v) { return n.graph().value(v).type; }
-
-Result<ValueId> reshaped(const NodeView& n, ValueId v, Exprs shape) {
-  return n.emit("reshape", {v}, {{"shape", std::move(shape)}});
-}
-
 Result<Values> rms_norm(const NodeView& n) {
   DLC_TRY(const int64_t attr, n.attr_int("axis", -1));
   DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
   DLC_TRY(const double epsilon, n.attr_float("epsilon", 1e-5));
   return n.emit_all("rms_norm", {n.in(0), n.in(1)}, {{"axis", Expr(axis)}, {"epsilon", epsilon}});
-}
-
-// [batch, sequence, heads * size] as [batch, heads, sequence, size], and back.
-Result<ValueId> split_heads(const NodeView& n, ValueId v, int64_t heads) {
-  const Exprs shape = type_of(n, v).shape;
-  const auto width = shape[2].constant();
-  if (heads < 1 || !width || *width % heads != 0)
-    return n.error(fmt::format("{} elements cannot be split into {} heads", to_string(shape[2]), heads));
-  DLC_TRY(const ValueId y, reshaped(n, v, {shape[0], shape[1], heads, *width / heads}));
-  return n.emit("transpose", {y}, {{"perm", Exprs{0, 2, 1, 3}}});
-}
-Result<ValueId> join_heads(const NodeView& n, ValueId v) {
-  DLC_TRY(const ValueId y, n.emit("transpose", {v}, {{"perm", Exprs{0, 2, 1, 3}}}));
-  const Exprs shape = type_of(n, y).shape;
-  return reshaped(n, y, {shape[0], shape[1], shape[2] * shape[3]});
 }
 
 // Only the first elements of each head may turn.
@@ -53,159 +32,23 @@ Result<Values> rotary(const NodeView& n) {
     DLC_TRY(x, split_heads(n, x, heads));
   }
   const Exprs shape = type_of(n, x).shape;
-  if (part < 0 || (shape[3].constant() && part > *shape[3].constant()))
-    return n.error(fmt::format("attribute 'rotary_embedding_dim' is {}", part));
   Values tables{n.in(1), n.in(2)};
-  ValueId positions = n.in(3);
-  if (positions == kNoValue) {  // an angle for each element of each sequence
+  ValueId at = n.in(3);
+  if (at == kNoValue) {  // an angle for each element of each sequence
     const Expr count = shape[0] * shape[2];
-    DLC_TRY(const ValueId zero, n.scalar(kS64, 0));
-    DLC_TRY(const ValueId one, n.scalar(kS64, 1));
-    DLC_TRY(positions, n.emit("range", {zero, one}, {{"count", count}}));
-    DLC_TRY(positions, reshaped(n, positions, {shape[0], shape[2]}));
+    DLC_TRY(at, positions(n, count));
+    DLC_TRY(at, reshaped(n, at, {shape[0], shape[2]}));
     for (ValueId& t : tables) {
       const Exprs table = type_of(n, t).shape;
       if (table.size() != 3) return n.error("without positions the tables need rank 3");
       DLC_TRY(t, reshaped(n, t, {count, table[2]}));
     }
   }
-  const auto slice = [&](const Expr& from, const Expr& to) {
-    Exprs start(4, Expr(0)), stop = shape;
-    start[3] = from;
-    stop[3] = to;
-    return n.emit("slice", {x}, {{"start", start}, {"stop", stop}});
-  };
-  const bool whole = part == 0 || shape[3].is(part);
-  ValueId turning = x;
-  if (!whole) {
-    DLC_TRY(turning, slice(0, part));
-  }
-  DLC_TRY(ValueId y,
-          n.emit("rope", {turning, tables[0], tables[1], positions}, {{"interleaved", Expr(interleaved != 0)}}));
-  if (!whole) {
-    DLC_TRY(const ValueId rest, slice(part, shape[3]));
-    DLC_TRY(y, n.emit("concat", {y, rest}, {{"axis", Expr(3)}}));
-  }
+  DLC_TRY(ValueId y, turned(n, x, tables[0], tables[1], at, part, interleaved != 0));
   if (joined) {
     DLC_TRY(y, join_heads(n, y));
   }
   return Values{y};
-}
-
-// What is added to the scores: the mask, where the past ends, and where a sequence ends; kNoValue for nothing.
-class Bias {
- public:
-  Bias(const NodeView& n, DType type, Expr queries, Expr keys)
-      : n_(n), type_(type), queries_(std::move(queries)), keys_(std::move(keys)) {}
-
-  Result<> add(ValueId v) {
-    if (sum_ == kNoValue) {
-      sum_ = v;
-      return {};
-    }
-    DLC_TRY(sum_, n_.emit("add", {sum_, v}));
-    return {};
-  }
-
-  // -inf where a condition does not hold.
-  Result<> add_condition(ValueId v) {
-    DLC_TRY(const ValueId zero, n_.scalar(type_, 0));
-    DLC_TRY(const ValueId never, n_.scalar(type_, -INFINITY));
-    DLC_TRY(const ValueId y, n_.emit("where", {v, zero, never}));
-    return add(y);
-  }
-
-  // [.., queries, keys]; one of fewer keys ends before the others.
-  Result<> add_mask(ValueId mask) {
-    const Exprs given = type_of(n_, mask).shape;
-    if (given.size() < 2 || given.size() > 4) return n_.error("the mask needs rank 2 to 4");
-    const bool condition = type_of(n_, mask).dtype.is_bool();
-    if (condition) {
-      DLC_TRY(const ValueId zero, n_.scalar(type_, 0));
-      DLC_TRY(const ValueId never, n_.scalar(type_, -INFINITY));
-      DLC_TRY(mask, n_.emit("where", {mask, zero, never}));
-    }
-    if (given.back() != keys_ && !given.back().is(1)) {
-      Exprs lo(given.size(), Expr(0)), hi = lo;
-      hi.back() = keys_ - given.back();
-      DLC_TRY(const ValueId never, n_.scalar(type_, -INFINITY));
-      DLC_TRY(mask, n_.emit("pad", {mask, never}, {{"lo", lo}, {"hi", hi}}));
-    }
-    Exprs wide = type_of(n_, mask).shape;
-    wide.insert(wide.begin(), 4 - wide.size(), Expr(1));
-    DLC_TRY(mask, reshaped(n_, mask, std::move(wide)));
-    return add(mask);
-  }
-
-  // A query sees the past and what is not after itself.
-  Result<> add_causal(const Expr& past) {
-    DLC_TRY(const ValueId never, n_.scalar(type_, -INFINITY));
-    DLC_TRY(const ValueId all, n_.emit("expand", {never}, {{"shape", Exprs{queries_, keys_}}}));
-    DLC_TRY(const ValueId after, n_.emit("trilu", {all}, {{"k", past + 1}, {"upper", Expr(1)}}));
-    DLC_TRY(const ValueId wide, reshaped(n_, after, {1, 1, queries_, keys_}));
-    return add(wide);
-  }
-
-  // Each sequence of the batch has its own number of keys.
-  Result<> add_lengths(ValueId lengths) {
-    const Exprs batch = type_of(n_, lengths).shape;
-    if (batch.size() != 1) return n_.error("the lengths need rank 1");
-    DLC_TRY(const ValueId zero, n_.scalar(kS64, 0));
-    DLC_TRY(const ValueId one, n_.scalar(kS64, 1));
-    DLC_TRY(ValueId key, n_.emit("range", {zero, one}, {{"count", keys_}}));
-    DLC_TRY(key, reshaped(n_, key, {1, 1, 1, keys_}));
-    DLC_TRY(const ValueId ends, reshaped(n_, lengths, {batch[0], 1, 1, 1}));
-    DLC_TRY(const ValueId inside, n_.emit("less", {key, ends}));
-    return add_condition(inside);
-  }
-
-  ValueId sum() const { return sum_; }
-
- private:
-  const NodeView& n_;
-  DType type_;
-  Expr queries_, keys_;
-  ValueId sum_ = kNoValue;
-};
-
-// Each head as often as query heads share it.
-Result<ValueId> repeated(const NodeView& n, ValueId v, const Expr& heads) {
-  const Exprs shape = type_of(n, v).shape;
-  if (shape[1] == heads) return v;
-  const auto given = shape[1].constant(), wanted = heads.constant();
-  if (!given || !wanted || *given < 1 || *wanted % *given != 0)
-    return n.error(fmt::format("{} heads do not share {}", to_string(heads), to_string(shape[1])));
-  DLC_TRY(ValueId y, n.emit("unsqueeze", {v}, {{"axes", Exprs{2}}}));
-  DLC_TRY(y, n.emit("expand", {y}, {{"shape", Exprs{shape[0], shape[1], *wanted / *given, shape[2], shape[3]}}}));
-  return reshaped(n, y, {shape[0], heads, shape[2], shape[3]});
-}
-
-// Step by step, where more is asked for than the record has: capped scores, or the scores themselves.
-Result<Values> by_steps(const NodeView& n, ValueId q, ValueId k, ValueId v, ValueId bias, double scale, double cap,
-                        int64_t mode) {
-  const Expr heads = type_of(n, q).shape[1];
-  const DType type = type_of(n, q).dtype;
-  DLC_TRY(k, repeated(n, k, heads));
-  DLC_TRY(v, repeated(n, v, heads));
-  DLC_TRY(const ValueId turned, n.emit("transpose", {k}, {{"perm", Exprs{0, 1, 3, 2}}}));
-  DLC_TRY(const ValueId factor, n.scalar(type, scale));
-  DLC_TRY(const ValueId product, n.emit("matmul", {q, turned}));
-  DLC_TRY(const ValueId raw, n.emit("mul", {product, factor}));
-  ValueId capped = raw;
-  if (cap > 0) {
-    DLC_TRY(const ValueId limit, n.scalar(type, cap));
-    DLC_TRY(capped, n.emit("div", {capped, limit}));
-    DLC_TRY(capped, n.emit("tanh", {capped}));
-    DLC_TRY(capped, n.emit("mul", {capped, limit}));
-  }
-  ValueId biased = capped;
-  if (bias != kNoValue) {
-    DLC_TRY(biased, n.emit("add", {capped, bias}));
-  }
-  DLC_TRY(const ValueId weights, n.emit("softmax", {biased}, {{"axis", Expr(3)}}));
-  DLC_TRY(const ValueId y, n.emit("matmul", {weights, v}));
-  const ValueId stages[] = {raw, capped, biased, weights};
-  return Values{y, stages[mode]};
 }
 
 Result<Values> attention(const NodeView& n) {
@@ -242,17 +85,107 @@ Result<Values> attention(const NodeView& n) {
   if (n.has(3)) DLC_CHECK(bias.add_mask(n.in(3)));
   if (causal != 0) DLC_CHECK(bias.add_causal(past));
   if (n.has(6)) DLC_CHECK(bias.add_lengths(n.in(6)));
-  Values results;
-  if (cap > 0 || n.wants(3)) {
-    DLC_TRY(results, by_steps(n, q, k, v, bias.sum(), factor, cap, mode));
-  } else {
-    DLC_TRY(const ValueId y, n.emit("attention", {q, k, v, bias.sum()}, {{"scale", factor}}));
-    results = {y, kNoValue};
-  }
+  DLC_TRY(Values results, attend(n, q, k, v, bias.sum(), {factor, cap, n.wants(3), mode}));
   if (rank == 3) {
     DLC_TRY(results[0], join_heads(n, results[0]));
   }
   return Values{results[0], present[0], present[1], results[1]};
+}
+
+// Two bodies of nodes may change the scores and the weights, in the type that softmax is computed in.
+Result<Values> flex_attention(const NodeView& n) {
+  for (const size_t i : {0, 1, 2})
+    if (n.rank(i) != 4) return n.error("queries, keys and values need rank 4");
+  const TensorType queries = n.type(0);
+  const auto size = queries.shape[3].constant();
+  if (!size && !n.has_attr("scale")) return n.error("the size of a head must be known");
+  DLC_TRY(const double scale, n.attr_float("scale", size ? 1 / std::sqrt(static_cast<double>(*size)) : 0));
+  DLC_TRY(const int64_t precision, n.attr_int("softmax_precision", 0));
+  DType type = queries.dtype == kF64 ? kF64 : kF32;
+  if (precision != 0) {
+    DLC_TRY(type, element_type(static_cast<int>(std::clamp<int64_t>(precision, 0, 1000)), n.loc()));
+  }
+  Values in{n.in(0), n.in(1), n.in(2)};
+  for (ValueId& v : in)
+    if (type_of(n, v).dtype != type) {
+      DLC_TRY(v, n.emit("cast", {v}, {{"to", type}}));
+    }
+  const auto change = [&](const char* name) -> std::function<Result<ValueId>(ValueId)> {
+    if (!n.has_attr(name)) return {};
+    return [&n, name](ValueId v) -> Result<ValueId> {
+      DLC_TRY(const onnx::GraphProto* body, n.attr_graph(name));
+      DLC_TRY(const Values y, n.inlined(*body, {v}));
+      if (y.size() != 1) return n.error(fmt::format("body '{}' has {} results, 1 is needed", name, y.size()));
+      DLC_CHECK(n.check_tensors(y));
+      if (type_of(n, y[0]) != type_of(n, v))
+        return n.error(
+            fmt::format("body '{}' makes {} of {}", name, to_string(type_of(n, y[0])), to_string(type_of(n, v))));
+      return y[0];
+    };
+  };
+  Scores scores{.scale = scale};
+  scores.change_scores = change("score_mod");
+  scores.change_weights = change("prob_mod");
+  DLC_TRY(const Values y, attend(n, in[0], in[1], in[2], kNoValue, scores));
+  if (type == queries.dtype) return Values{y[0]};
+  return n.emit_all("cast", {y[0]}, {{"to", queries.dtype}});
+}
+
+// The record has heads in a dim of their own.
+Result<Values> linear_attention(const NodeView& n) {
+  DLC_TRY(const int64_t q_heads, n.attr_int("q_num_heads", {}));
+  DLC_TRY(const int64_t kv_heads, n.attr_int("kv_num_heads", {}));
+  DLC_TRY(const double scale, n.attr_float("scale", 0.0));
+  DLC_TRY(const std::string rule, n.attr_string("update_rule", "gated_delta"));
+  const bool decays = rule == "gated" || rule == "gated_delta", replaces = rule == "delta" || rule == "gated_delta";
+  if (!decays && !replaces && rule != "linear") return n.error(fmt::format("attribute 'update_rule' is '{}'", rule));
+  if (n.has(4) != decays) return n.error(fmt::format("rule '{}' and the decay do not go together", rule));
+  if (n.has(5) != replaces) return n.error(fmt::format("rule '{}' and beta do not go together", rule));
+  const auto split = [&](size_t input, int64_t heads) -> Result<ValueId> {
+    if (n.rank(input) != 3) return n.error(fmt::format("input {} needs rank 3", input));
+    const Exprs shape = n.type(input).shape;
+    const auto width = shape[2].constant();
+    if (heads < 1 || !width || *width % heads != 0)
+      return n.error(fmt::format("{} elements cannot be split into {} heads", to_string(shape[2]), heads));
+    return reshaped(n, n.in(input), {shape[0], shape[1], heads, *width / heads});
+  };
+  Values in(6, kNoValue);
+  in[3] = n.in(3);
+  in[5] = n.in(5);
+  DLC_TRY(in[0], split(0, q_heads));
+  for (const size_t i : {1, 2, 4}) {
+    if (!n.has(i)) continue;
+    DLC_TRY(in[i], split(i, kv_heads));
+  }
+  DLC_TRY(Values y, n.emit_all("linear_attention", in, {{"scale", scale}}));
+  const Exprs shape = type_of(n, y[0]).shape;
+  DLC_TRY(y[0], reshaped(n, y[0], {shape[0], shape[1], shape[2] * shape[3]}));
+  const DType state = n.has(3) ? n.type(3).dtype : n.type(0).dtype;
+  if (type_of(n, y[1]).dtype != state) {
+    DLC_TRY(y[1], n.emit("cast", {y[1]}, {{"to", state}}));
+  }
+  return y;
+}
+
+// A convolution of each channel over the last elements before; what the next step needs of them is the state.
+Result<Values> causal_conv(const NodeView& n) {
+  DLC_TRY(const std::string activation, n.attr_string("activation", "none"));
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    return n.error(fmt::format("attribute 'activation' is '{}'", activation));
+  if (n.rank(0) != 3 || n.rank(1) != 3) return n.error("data and weight need rank 3");
+  const Expr length = n.type(0).shape[2], before = n.type(1).shape[2] - 1;
+  ValueId x = n.in(0);
+  if (n.has(3)) {
+    DLC_TRY(x, n.emit("concat", {n.in(3), x}, {{"axis", Expr(2)}}));
+  } else {
+    DLC_TRY(x, n.emit("pad", {x, kNoValue}, {{"lo", Exprs{0, 0, before}}, {"hi", Exprs{0, 0, 0}}}));
+  }
+  DLC_TRY(ValueId y, n.emit("conv", {x, n.in(1), n.in(2)}, {{"group", n.type(0).shape[1]}}));
+  if (activation != "none") {
+    DLC_TRY(y, n.emit("swish", {y}));
+  }
+  DLC_TRY(const ValueId state, sliced(n, x, 2, length, length + before));
+  return Values{y, state};
 }
 
 Result<Values> swish(const NodeView& n) {
@@ -265,6 +198,9 @@ constexpr OpEntry kTable[] = {
     {"", "RotaryEmbedding", rotary, "tttT"},
     {"", "Attention", attention, "tttTTTT", "softmax_precision"},
     {"", "Swish", swish, "t"},
+    {"ai.onnx.preview", "FlexAttention", flex_attention, "ttt"},
+    {"", "LinearAttention", linear_attention, "tttTTT", "chunk_size"},
+    {"", "CausalConvWithState", causal_conv, "ttTT"},
 };
 
 }  // namespace

@@ -42,6 +42,26 @@ Result<Values> conv(const NodeView& n) {
   return n.emit_all("conv", {n.in(0), n.in(1), n.in(2)}, std::move(a));
 }
 
+// The offsets [n, groups * taps * dims, out..] as [n, groups, taps, dims, out..], and the mask likewise.
+Result<Values> deform_conv(const NodeView& n) {
+  DLC_TRY(Attrs a, conv_attrs(n, 1));
+  DLC_TRY(const int64_t groups, n.attr_int("offset_group", 1));
+  const auto offsets = n.type(2).shape;
+  if (n.rank(2) != n.rank(0) || groups < 1) return n.error("the offsets do not fit the data");
+  Expr taps(1);
+  const auto weight = n.type(1).shape;
+  for (size_t i = 2; i < weight.size(); ++i) taps = taps * weight[i];
+  std::vector<Expr> shape{offsets[0], groups, taps, n.rank(0) - 2};
+  shape.insert(shape.end(), offsets.begin() + 2, offsets.end());
+  DLC_TRY(const ValueId moved, n.emit("reshape", {n.in(2)}, {{"shape", shape}}));
+  ValueId mask = n.in(4);
+  if (mask != kNoValue) {
+    shape.erase(shape.begin() + 3);
+    DLC_TRY(mask, n.emit("reshape", {mask}, {{"shape", shape}}));
+  }
+  return n.emit_all("deform_conv", {n.in(0), n.in(1), moved, n.in(3), mask}, std::move(a));
+}
+
 Result<Values> conv_transpose(const NodeView& n) {
   if (!n.has(0) || !n.has(1)) return n.error("data or weight is missing");
   if (n.rank(0) != n.rank(1)) return n.error(fmt::format("data has rank {} and weight rank {}", n.rank(0), n.rank(1)));
@@ -170,6 +190,7 @@ Result<Values> qlinear_matmul(const NodeView& n) {
 constexpr OpEntry kTable[] = {
     {"", "Conv", conv, "ttT", "pads"},
     {"", "ConvTranspose", conv_transpose, "ttT", "pads"},
+    {"", "DeformConv", deform_conv, "tttTT", "pads"},
     {"", "Gemm", gemm, "ttT"},
     {"", "MatMul", matmul, "tt"},
     {"", "MatMulInteger", matmul_integer, "ttTT"},

@@ -83,6 +83,16 @@ Result<Values> cast(const NodeView& n) {
 
 Result<Values> cast_like(const NodeView& n) { return n.emit_all("cast", {n.in(0)}, {{"to", n.type(1).dtype}}); }
 
+// Between integers of one size a cast keeps the bits, and a bool is 0 or 1.
+Result<Values> bit_cast(const NodeView& n) {
+  DLC_TRY(const int64_t given, n.attr_int("to", {}));
+  if (given < 0 || given > 64) return n.error(fmt::format("attribute 'to' is {}, which is no element type", given));
+  DLC_TRY(const DType to, element_type(static_cast<int>(given), n.loc()));
+  const DType from = n.type(0).dtype;
+  if (from.bits == to.bits && !from.is_float() && !to.is_float()) return n.emit_all("cast", {n.in(0)}, {{"to", to}});
+  return n.emit_all("bit_cast", {n.in(0)}, {{"to", to}});
+}
+
 Result<Values> shrink(const NodeView& n) {
   DLC_TRY(const double bias, n.attr_float("bias", 0.0));
   DLC_TRY(const double threshold, n.attr_float("lambd", 0.5));
@@ -187,6 +197,7 @@ constexpr OpEntry kTable[] = {
     {"", "IsInf", is_inf, "t"},
     {.op = "Where", .record = "where"},
     {"", "Cast", cast, "t", "saturate round_mode"},
+    {"", "BitCast", bit_cast, "t"},
     {"", "CastLike", cast_like, "tt", "saturate round_mode"},
 };
 

@@ -373,6 +373,35 @@ Result<Values> pad(const NodeView& n) {
   return n.emit_all("pad", {n.in(0), value}, {{"lo", lo}, {"hi", hi}, {"mode", mode}});
 }
 
+// A pad whose amounts are negative where the data are cropped. What is odd goes to the end, of padding and of data.
+Result<Values> center_crop_pad(const NodeView& n) {
+  const auto in = n.type(0).shape;
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < in.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  DLC_TRY(axes, n.attr_ints("axes", axes));
+  DLC_TRY(const auto wanted, n.sizes(1, "shape"));
+  if (wanted.size() != axes.size()) return n.error("'shape' and 'axes' differ in length");
+  std::vector<Expr> lo(in.size(), Expr(0)), hi = lo;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    DLC_TRY(const int64_t axis, checked_axis(n, axes[i], n.rank(0)));
+    const auto a = static_cast<size_t>(axis);
+    const Expr more = wanted[i] - in[a];
+    lo[a] = select_nonneg(more, floor_div(more, 2), 0 - floor_div(0 - more, 2));
+    hi[a] = more - lo[a];
+  }
+  return n.emit_all("pad", {n.in(0), kNoValue}, {{"lo", lo}, {"hi", hi}, {"mode", "constant"}});
+}
+
+Result<Values> tensor_scatter(const NodeView& n) {
+  DLC_TRY(const int64_t attr, n.attr_int("axis", -2));
+  DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
+  if (axis == 0) return n.error("axis 0 is the batch");
+  DLC_TRY(const std::string mode, n.attr_string("mode", "linear"));
+  if (mode != "linear" && mode != "circular") return n.error(fmt::format("attribute 'mode' is '{}'", mode));
+  return n.emit_all("cache_update", {n.in(0), n.in(1), n.in(2)},
+                    {{"axis", Expr(axis)}, {"ring", Expr(mode == "circular")}});
+}
+
 Result<Values> trilu(const NodeView& n) {
   DLC_TRY(const int64_t upper, n.attr_int("upper", 1));
   Expr k(0);
@@ -383,17 +412,20 @@ Result<Values> trilu(const NodeView& n) {
   return n.emit_all("trilu", {n.in(0)}, {{"k", k}, {"upper", Expr(upper != 0)}});
 }
 
-Result<Values> cumsum(const NodeView& n) {
+template <const char* Record>
+Result<Values> cumulative(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
   DLC_TRY(const auto axis, axes_input(n, 1, n.rank(0)));
   if (axis.size() != 1) return n.error("the axis must be one integer");
   DLC_TRY(const int64_t reverse, n.attr_int("reverse", 0));
   DLC_TRY(const int64_t exclusive, n.attr_int("exclusive", 0));
   Attrs attrs{{"axis", axis[0]}, {"reverse", Expr(reverse != 0)}, {"exclusive", Expr(exclusive != 0)}};
-  if (axis[0].constant()) return n.emit_all("cumsum", {n.in(0)}, std::move(attrs));
-  DLC_TRY(const ValueId y, along_axis(n, "cumsum", axis[0], std::move(attrs)));
+  if (axis[0].constant()) return n.emit_all(Record, {n.in(0)}, std::move(attrs));
+  DLC_TRY(const ValueId y, along_axis(n, Record, axis[0], std::move(attrs)));
   return Values{y};
 }
+constexpr char kCumsum[] = "cumsum";
+constexpr char kCumprod[] = "cumprod";
 
 // The record wants time first and batch second.
 Result<Values> reverse_sequence(const NodeView& n) {
@@ -444,7 +476,10 @@ constexpr OpEntry kTable[] = {
     {"", "Pad", pad, "t", "", 10},
     {"", "Pad", pad, "ttTT"},
     {"", "Trilu", trilu, "tT"},
-    {"", "CumSum", cumsum, "tt"},
+    {"", "CenterCropPad", center_crop_pad, "tt"},
+    {"", "TensorScatter", tensor_scatter, "ttT"},
+    {"", "CumSum", cumulative<kCumsum>, "tt"},
+    {"", "CumProd", cumulative<kCumprod>, "tt"},
     {"", "ReverseSequence", reverse_sequence, "tt"},
     {"", "DepthToSpace", depth_to_space, "t"},
     {"", "SpaceToDepth", space_to_depth, "t"},

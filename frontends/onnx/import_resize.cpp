@@ -167,7 +167,6 @@ Result<Values> resize(const NodeView& n) {
   DLC_TRY(const std::string rounding, n.attr_string("nearest_mode", "round_prefer_floor"));
   DLC_TRY(const int64_t exclude, n.attr_int("exclude_outside", 0));
   DLC_TRY(const int64_t antialias, n.attr_int("antialias", 0));
-  if (antialias != 0) return n.error("attribute 'antialias' is not supported");
   DLC_TRY(const auto axes, resized_axes(n));
   // An empty tensor of scales stands for an absent one.
   const bool by_scale = n.has(2) && !(n.type(2).shape.size() == 1 && n.type(2).shape[0].is(0));
@@ -182,7 +181,23 @@ Result<Values> resize(const NodeView& n) {
   Attrs attrs{{"coordinates", coordinates}, {"rounding", rounding}};
   if (exclude != 0 && mode == "cubic") attrs["exclude_outside"] = Expr(1);
   if (coordinates == "tf_crop_and_resize") DLC_CHECK(add_crop(n, axes, attrs));
-  return emit(n, n.in(0), e, mode, std::move(attrs));
+  if (antialias == 0) return emit(n, n.in(0), e, mode, std::move(attrs));
+  if (mode != "linear" && mode != "cubic") return n.error(fmt::format("mode '{}' has no antialias", mode));
+  std::vector<Expr> reach;  // of a kernel of 1 or 2 elements to either side, stretched where the result is smaller
+  for (const double scale : e.scale) {
+    const double far = std::ceil((mode == "linear" ? 1 : 2) / std::min(scale, 1.0));
+    if (!(far < 1e6)) return n.error(fmt::format("the scale {} is out of range", scale));
+    reach.emplace_back(static_cast<int64_t>(far));
+  }
+  attrs.erase("rounding");
+  attrs["size"] = e.size;
+  attrs["scale"] = e.scale;
+  attrs["reach"] = reach;
+  attrs["mode"] = mode;
+  if (mode == "cubic") {
+    DLC_TRY(attrs["a"], n.attr_float("cubic_coeff_a", -0.75));
+  }
+  return n.emit_all("resize_smooth", {n.in(0)}, std::move(attrs));
 }
 
 constexpr OpEntry kTable[] = {

@@ -1,4 +1,4 @@
-// Signals and n-grams, and images read at given points.
+// Signals and n-grams.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,9 +48,14 @@ Result<Values> dft(const NodeView& n) {
   }
   DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
   if (axis == n.rank(0) - 1) return n.error("the last axis holds the parts of a number");
-  DLC_TRY(const Expr length, size_or(n, 1, "dft_length", n.type(0).shape[static_cast<size_t>(axis)]));
   DLC_TRY(const int64_t inverse, n.attr_int("inverse", 0));
   DLC_TRY(const int64_t onesided, n.attr_int("onesided", 0));
+  const Expr given = n.type(0).shape[static_cast<size_t>(axis)];
+  if (inverse != 0 && onesided != 0) {  // half a spectrum becomes a real signal
+    DLC_TRY(const Expr length, size_or(n, 1, "dft_length", 2 * (given - 1)));
+    return n.emit_all("irdft", {n.in(0)}, {{"axis", Expr(axis)}, {"length", length}});
+  }
+  DLC_TRY(const Expr length, size_or(n, 1, "dft_length", given));
   return n.emit_all("dft", {n.in(0)},
                     {{"axis", Expr(axis)},
                      {"length", length},
@@ -154,39 +159,6 @@ Result<Values> tf_idf(const NodeView& n) {
   return n.emit_all("mul", {y, n.add_constant(std::move(weights))});
 }
 
-Result<Values> grid_sample(const NodeView& n) {
-  if (!n.has(0) || !n.has(1)) return n.error("needs an image and a grid");
-  if (n.rank(0) != 4) return n.error(fmt::format("the image has rank {}, only 4 is supported", n.rank(0)));
-  DLC_TRY(std::string mode, n.attr_string("mode", n.opset() < 20 ? "bilinear" : "linear"));
-  if (mode == "bilinear") mode = "linear";
-  if (mode == "bicubic") mode = "cubic";
-  DLC_TRY(const std::string padding, n.attr_string("padding_mode", "zeros"));
-  DLC_TRY(const int64_t align, n.attr_int("align_corners", 0));
-  return n.emit_all("grid_sample", {n.in(0), n.in(1)},
-                    {{"mode", mode}, {"padding", padding}, {"align_corners", Expr(align != 0)}});
-}
-
-Result<Values> roi_align(const NodeView& n) {
-  if (!n.has(0) || !n.has(1) || !n.has(2)) return n.error("needs an image, regions and their images");
-  DLC_TRY(const std::string mode, n.attr_string("mode", "avg"));
-  DLC_TRY(const int64_t height, n.attr_int("output_height", 1));
-  DLC_TRY(const int64_t width, n.attr_int("output_width", 1));
-  DLC_TRY(const int64_t samples, n.attr_int("sampling_ratio", 0));
-  DLC_TRY(const double scale, n.attr_float("spatial_scale", 1.0));
-  DLC_TRY(const std::string coordinates,
-          n.attr_string("coordinate_transformation_mode", n.opset() >= 16 ? "half_pixel" : "output_half_pixel"));
-  if (coordinates != "half_pixel" && coordinates != "output_half_pixel")
-    return n.error(fmt::format("attribute 'coordinate_transformation_mode' is '{}'", coordinates));
-  if (samples < 1) return n.error("sampling_ratio 0 (as many samples as the region has pixels) is not supported");
-  return n.emit_all("roi_align", {n.in(0), n.in(1), n.in(2)},
-                    {{"height", Expr(height)},
-                     {"width", Expr(width)},
-                     {"samples", Expr(samples)},
-                     {"scale", scale},
-                     {"half_pixel", Expr(coordinates == "half_pixel")},
-                     {"mode", mode}});
-}
-
 constexpr OpEntry kTable[] = {
     {"", "HannWindow", window<500, 500, 0>, "t"},
     {"", "HammingWindow", window<543, 457, 0>, "t"},
@@ -196,8 +168,6 @@ constexpr OpEntry kTable[] = {
     {"", "STFT", stft, "ttTT"},
     {"", "MelWeightMatrix", mel_weights, "ttttt"},
     {"", "TfIdfVectorizer", tf_idf, "t", "weights"},
-    {"", "GridSample", grid_sample, "tt"},
-    {"", "RoiAlign", roi_align, "ttt"},
     {.op = "Det", .record = "det"},
 };
 

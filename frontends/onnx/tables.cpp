@@ -8,9 +8,10 @@
 namespace dlc::onnx_frontend {
 
 std::vector<std::span<const OpEntry>> op_tables() {
-  return {elementwise_ops(), contraction_ops(), pool_ops(),         resize_ops(),    movement_ops(), generate_ops(),
-          qlinear_ops(),     reduction_ops(),   quantization_ops(), recurrent_ops(), constant_ops(), control_ops(),
-          sequence_ops(),    einsum_ops(),      loss_ops(),         signal_ops(),    attention_ops()};
+  return {elementwise_ops(), contraction_ops(), pool_ops(),         resize_ops(),    movement_ops(),  generate_ops(),
+          qlinear_ops(),     reduction_ops(),   quantization_ops(), recurrent_ops(), constant_ops(),  control_ops(),
+          sequence_ops(),    einsum_ops(),      loss_ops(),         signal_ops(),    attention_ops(), vision_ops(),
+          ml_ops(),          tree_ops(),        random_ops()};
 }
 
 bool unchanged_since_first(std::string_view op) {

@@ -24,6 +24,10 @@ std::span<const OpEntry> einsum_ops();
 std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> signal_ops();
 std::span<const OpEntry> attention_ops();
+std::span<const OpEntry> vision_ops();
+std::span<const OpEntry> ml_ops();
+std::span<const OpEntry> tree_ops();
+std::span<const OpEntry> random_ops();
 
 // An axis of an operand of the given rank, checked: -rank <= axis < rank gives 0 .. rank-1.
 Result<int64_t> checked_axis(const NodeView& n, int64_t axis, int64_t rank);
