@@ -1,11 +1,33 @@
 #include "dlc/base/dtype.h"
 
+#include <array>
 #include <bit>
 #include <charconv>
-#include <cmath>
 #include <limits>
+#include <utility>
+
+#include "dlc/base/float_format.h"
 
 namespace dlc {
+
+namespace {
+
+constexpr std::pair<std::string_view, DType> kSmallFloats[] = {
+    {"f8e4m3fn", kF8E4M3FN},     {"f8e4m3fnuz", kF8E4M3FNUZ}, {"f8e5m2", kF8E5M2},
+    {"f8e5m2fnuz", kF8E5M2FNUZ}, {"f8e8m0", kF8E8M0},         {"f4e2m1", kF4E2M1},
+};
+
+// All values of a type of at most 8 bits, by their bits.
+using Values = std::array<float, 256>;
+constexpr Values values_of(DType t) {
+  Values v{};
+  for (uint32_t bits = 0; bits < v.size(); ++bits) v[bits] = std::bit_cast<float>(words::decode(float_format(t), bits));
+  return v;
+}
+constexpr Values kValues[] = {values_of(kF8E4M3FN),   values_of(kF8E4M3FNUZ), values_of(kF8E5M2),
+                              values_of(kF8E5M2FNUZ), values_of(kF8E8M0),     values_of(kF4E2M1)};
+
+}  // namespace
 
 int64_t DType::min_value() const {
   if (kind != Kind::signed_int) return 0;
@@ -30,13 +52,19 @@ std::string to_string(DType t) {
       return "f" + std::to_string(t.bits);
     case DType::Kind::brain_float:
       return "bf" + std::to_string(t.bits);
+    default:
+      break;
   }
+  for (const auto& [name, type] : kSmallFloats)
+    if (type == t) return std::string(name);
   return "?";
 }
 
 std::optional<DType> parse_dtype(std::string_view text) {
   if (text == "bool") return kBool;
   if (text == "bf16") return kBF16;
+  for (const auto& [name, type] : kSmallFloats)
+    if (name == text) return type;
   if (text.size() < 2) return std::nullopt;
   int bits = 0;
   const auto [end, ec] = std::from_chars(text.data() + 1, text.data() + text.size(), bits);
@@ -49,41 +77,12 @@ std::optional<DType> parse_dtype(std::string_view text) {
   return std::nullopt;
 }
 
-uint16_t f32_to_f16(float x) {
-  const auto b = std::bit_cast<uint32_t>(x);
-  const uint32_t sign = (b >> 16) & 0x8000u;
-  const uint32_t magnitude = b & 0x7fffffffu;
-  if (magnitude > 0x7f800000u)
-    return static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x1ffu));  // NaN stays NaN
-  if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u);     // >= 65536 or infinite
-  if (magnitude <
-      0x38800000u) {  // below 2^-14: a subnormal of f16. Scaling by 2^24 makes it an integer, rounded to even
-    const float scaled = std::bit_cast<float>(magnitude) * 16777216.0f;
-    return static_cast<uint16_t>(sign | static_cast<uint32_t>(std::nearbyintf(scaled)));
-  }
-  const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
-  return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));  // a carry into the exponent gives infinity
-}
+uint32_t to_bits(DType t, float x) { return words::encode(float_format(t), std::bit_cast<uint32_t>(x)); }
 
-float f16_to_f32(uint16_t h) {
-  const uint32_t sign = (h & 0x8000u) << 16;
-  const uint32_t exponent = (h >> 10) & 0x1fu;
-  const uint32_t mantissa = h & 0x3ffu;
-  if (exponent == 0) {
-    const float m = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign ? -m : m;
-  }
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+float from_bits(DType t, uint32_t bits) {
+  if (t.bits <= 8) return kValues[static_cast<int>(t.kind) - static_cast<int>(DType::Kind::e4m3fn)][bits & 0xff];
+  return std::bit_cast<float>(words::decode(float_format(t), bits));
 }
-
-uint16_t f32_to_bf16(float x) {
-  const auto b = std::bit_cast<uint32_t>(x);
-  if ((b & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((b >> 16) | 0x40u);  // quiet the NaN
-  return static_cast<uint16_t>((b + 0x7fffu + ((b >> 16) & 1u)) >> 16);
-}
-
-float bf16_to_f32(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
 
 int64_t wrap_to(DType t, int64_t v) {
   if (t.is_bool()) return v != 0;

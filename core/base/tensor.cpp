@@ -96,8 +96,8 @@ double Tensor::get_double(int64_t i) const {
   const std::byte* p = bytes() + i * dtype_.bytes();
   if (dtype_ == kF32) return load<float>(p);
   if (dtype_ == kF64) return load<double>(p);
-  if (dtype_ == kF16) return f16_to_f32(load<uint16_t>(p));
-  if (dtype_ == kBF16) return bf16_to_f32(load<uint16_t>(p));
+  if (dtype_.is_narrow_float())
+    return from_bits(dtype_, dtype_.bytes() == 1 ? uint32_t{load<uint8_t>(p)} : load<uint16_t>(p));
   const int64_t v = get_int(i);
   return dtype_ == kU64 ? static_cast<double>(static_cast<uint64_t>(v)) : static_cast<double>(v);
 }
@@ -122,8 +122,10 @@ void Tensor::set_double(int64_t i, double v) {
   std::byte* p = mutable_bytes() + i * dtype_.bytes();
   if (dtype_ == kF32) return store<float>(p, v);
   if (dtype_ == kF64) return store<double>(p, v);
-  if (dtype_ == kF16) return store<uint16_t>(p, f32_to_f16(static_cast<float>(v)));
-  if (dtype_ == kBF16) return store<uint16_t>(p, f32_to_bf16(static_cast<float>(v)));
+  if (dtype_.is_narrow_float()) {
+    const uint32_t bits = to_bits(dtype_, static_cast<float>(v));
+    return dtype_.bytes() == 1 ? store<uint8_t>(p, bits) : store<uint16_t>(p, bits);
+  }
   if (dtype_.is_bool()) return store<uint8_t>(p, v != 0);
   set_int(i, truncate(v));
 }

@@ -276,10 +276,10 @@ RowLoad load_rows(Elem elem, Ty ty, bool odd_width) {
       using D = decltype(decode);
       if (odd_width)
         return [](std::byte* dst, const std::byte* src, int64_t stride, int n, DType dtype) {
-          load_row<C, T>(dst, src, stride, n, [dtype](C c) { return cast_to<T>(dtype, false, D{}(c)); });
+          load_row<C, T>(dst, src, stride, n, [dtype](C c) { return cast_to<T>(dtype, false, D{}(c, dtype)); });
         };
-      return [](std::byte* dst, const std::byte* src, int64_t stride, int n, DType) {
-        load_row<C, T>(dst, src, stride, n, D{});
+      return [](std::byte* dst, const std::byte* src, int64_t stride, int n, DType dtype) {
+        load_row<C, T>(dst, src, stride, n, [dtype](C c) { return D{}(c, dtype); });
       };
     });
   });
@@ -292,7 +292,7 @@ RowStore store_rows(Elem elem, Ty ty, bool odd_width) {
       using T = typename decltype(tag)::type;
       // Integer to integer of a whole container: the low bits, whatever the sign.
       if constexpr (!is_real<T> && !is_real<C>) {
-        if (!odd_width && elem != Elem::f16 && elem != Elem::bf16 && elem != Elem::b8)
+        if (!odd_width && !is_coded(elem) && elem != Elem::b8)
           return [](std::byte* dst, int64_t stride, const std::byte* src, int n, bool uniform, DType) {
             store_row<C, T>(dst, stride, src, n, uniform, [](T v) { return static_cast<C>(v); });
           };

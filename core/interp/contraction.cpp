@@ -27,7 +27,7 @@ const Node* product_of(const Node& reduction) {
 
 bool is_contraction(const Node& n) {
   if (n.kind != NodeKind::reduce || n.reduce_op() != ReduceOp::sum || n.ty == Ty::u64) return false;
-  if (n.to.is_float() && n.to.bits == 16) return false;  // rounds at every step
+  if (n.to.is_narrow_float()) return false;  // rounds at every step
   return product_of(n) != nullptr;
 }
 

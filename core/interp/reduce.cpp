@@ -67,7 +67,7 @@ class Reduction {
     }
   }
 
-  bool rounds_each_step() const { return is_real<T> && nest_.to.bits == 16; }
+  bool rounds_each_step() const { return is_real<T> && nest_.to.is_narrow_float(); }
 
   void body() {
     execute(*nest_.blocks.back(), f_);

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/kernel/meaning.h"
-#include "dlc/base/dtype.h"
+#include "dlc/base/float_format.h"
 #include "dlc/kernel/kernel.h"
 
 namespace dlc::interp {
@@ -122,44 +122,51 @@ inline void store_raw(std::byte* p, T v) {
 }
 
 // How an element lies in memory. Integers of odd widths lie in the next container and are wrapped when loaded.
-enum class Elem : uint8_t { b8, s8, u8, s16, u16, s32, u32, s64, u64, f16, bf16, f32, f64 };
+enum class Elem : uint8_t { b8, s8, u8, s16, u16, s32, u32, s64, u64, f8, f16, bf16, f32, f64 };
 
 inline Elem elem_of(DType t) {
   if (t.is_bool()) return Elem::b8;
-  if (t.kind == DType::Kind::brain_float) return Elem::bf16;
-  if (t.is_float()) return t.bits == 16 ? Elem::f16 : t.bits == 64 ? Elem::f64 : Elem::f32;
+  if (t == kBF16) return Elem::bf16;
+  if (t.is_float()) return t.bits <= 8 ? Elem::f8 : t.bits == 16 ? Elem::f16 : t.bits == 64 ? Elem::f64 : Elem::f32;
   const int log2 = std::countr_zero(static_cast<unsigned>(t.bytes()));
   return static_cast<Elem>(static_cast<int>(Elem::s8) + 2 * log2 + (t.is_signed() ? 0 : 1));
 }
+inline bool is_coded(Elem e) { return e == Elem::f8 || e == Elem::f16 || e == Elem::bf16; }
 inline bool is_odd_width(DType t) { return t.is_int() && t.bits != 8 * t.bytes(); }
 
-// Calls f(tag of the container, decode(container) -> value).
+// In place, so that the compiler makes vectors of it.
+inline float decoded(const FloatFormat& f, uint32_t bits) { return std::bit_cast<float>(words::decode(f, bits)); }
+inline uint32_t encoded(const FloatFormat& f, float x) { return words::encode(f, std::bit_cast<uint32_t>(x)); }
+
+// Calls f(tag of the container, decode(container, element type) -> value).
 template <class F>
 decltype(auto) with_elem(Elem e, F&& f) {
-  const auto same = [](auto v) { return v; };
+  const auto same = [](auto v, DType) { return v; };
   switch (e) {
     case Elem::b8:
-      return f(Tag<uint8_t>{}, [](uint8_t v) { return static_cast<uint8_t>(v != 0); });
+      return f(Tag<uint8_t>{}, [](uint8_t v, DType) { return static_cast<uint8_t>(v != 0); });
     case Elem::s8:
-      return f(Tag<int8_t>{}, [](int8_t v) { return int32_t{v}; });
+      return f(Tag<int8_t>{}, [](int8_t v, DType) { return int32_t{v}; });
     case Elem::u8:
-      return f(Tag<uint8_t>{}, [](uint8_t v) { return int32_t{v}; });
+      return f(Tag<uint8_t>{}, [](uint8_t v, DType) { return int32_t{v}; });
     case Elem::s16:
-      return f(Tag<int16_t>{}, [](int16_t v) { return int32_t{v}; });
+      return f(Tag<int16_t>{}, [](int16_t v, DType) { return int32_t{v}; });
     case Elem::u16:
-      return f(Tag<uint16_t>{}, [](uint16_t v) { return int32_t{v}; });
+      return f(Tag<uint16_t>{}, [](uint16_t v, DType) { return int32_t{v}; });
     case Elem::s32:
       return f(Tag<int32_t>{}, same);
     case Elem::u32:
-      return f(Tag<uint32_t>{}, [](uint32_t v) { return int64_t{v}; });
+      return f(Tag<uint32_t>{}, [](uint32_t v, DType) { return int64_t{v}; });
     case Elem::s64:
       return f(Tag<int64_t>{}, same);
     case Elem::u64:
       return f(Tag<uint64_t>{}, same);
+    case Elem::f8:  // of any format
+      return f(Tag<uint8_t>{}, [](uint8_t v, DType t) { return from_bits(t, v); });
     case Elem::f16:
-      return f(Tag<uint16_t>{}, [](uint16_t v) { return f16_to_f32(v); });
+      return f(Tag<uint16_t>{}, [](uint16_t v, DType) { return decoded(kFormatF16, v); });
     case Elem::bf16:
-      return f(Tag<uint16_t>{}, [](uint16_t v) { return bf16_to_f32(v); });
+      return f(Tag<uint16_t>{}, [](uint16_t v, DType) { return decoded(kFormatBF16, v); });
     case Elem::f32:
       return f(Tag<float>{}, same);
     case Elem::f64:
@@ -174,10 +181,12 @@ inline void store_element(DType t, Elem e, std::byte* p, From v) {
   switch (e) {
     case Elem::b8:
       return store_raw<uint8_t>(p, convert<uint8_t>(v));
+    case Elem::f8:
+      return store_raw<uint8_t>(p, static_cast<uint8_t>(to_bits(t, convert<float>(v))));
     case Elem::f16:
-      return store_raw<uint16_t>(p, f32_to_f16(convert<float>(v)));
+      return store_raw<uint16_t>(p, static_cast<uint16_t>(encoded(kFormatF16, convert<float>(v))));
     case Elem::bf16:
-      return store_raw<uint16_t>(p, f32_to_bf16(convert<float>(v)));
+      return store_raw<uint16_t>(p, static_cast<uint16_t>(encoded(kFormatBF16, convert<float>(v))));
     case Elem::f32:
       return store_raw<float>(p, convert<float>(v));
     case Elem::f64:

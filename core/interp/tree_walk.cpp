@@ -133,7 +133,7 @@ Scalar TreeWalk::read(const Node& n) {
   if (p == nullptr) return Scalar::undef();
   const Memory& m = run_.tensors[static_cast<size_t>(n.tensor)];
   return with_elem(m.elem, [&](auto container, auto decode) {
-    const auto raw = decode(load_raw<typename decltype(container)::type>(p));
+    const auto raw = decode(load_raw<typename decltype(container)::type>(p), m.dtype);
     return with_type(n.ty, [&](auto tag) {
       using T = typename decltype(tag)::type;
       if (!is_odd_width(m.dtype)) return Scalar::of(convert<T>(raw));

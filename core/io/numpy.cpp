@@ -27,6 +27,9 @@ std::optional<DType> from_descr(std::string_view d) {
   if (t == "b1") return kBool;
   if (t == "i1") return kS8;
   if (t == "u1") return kU8;
+  // As ml_dtypes writes the types that numpy has not: bits, of unsigned integers here.
+  if (t == "V1" || t == "f1") return kU8;
+  if (t == "V2") return kU16;
   if (d[0] == '|') return std::nullopt;
   if (t == "i2") return kS16;
   if (t == "u2") return kU16;
@@ -42,9 +45,9 @@ std::optional<DType> from_descr(std::string_view d) {
 
 std::string to_descr(DType t) {
   if (t.is_bool()) return "|b1";
-  const int bytes = t.bytes();
-  const char kind = t == kBF16 ? 'u' : t.is_float() ? 'f' : t.is_signed() ? 'i' : 'u';
-  return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', kind, bytes);
+  const DType kept = numpy_type(t);
+  const char kind = kept.is_float() ? 'f' : kept.is_signed() ? 'i' : 'u';
+  return fmt::format("{}{}{}", kept.bits == 8 ? '|' : '<', kind, kept.bytes());
 }
 
 // The header is a Python dict literal with three known keys.
@@ -181,13 +184,27 @@ std::vector<std::byte> to_npy(const Tensor& t) {
   return out;
 }
 
+DType numpy_type(DType type) {
+  const auto width = static_cast<uint8_t>(8 * type.bytes());
+  if (type.is_narrow_float() && type != kF16) return {DType::Kind::unsigned_int, width};
+  return {type.kind, width};
+}
+
 Tensor unpacked(const Tensor& t, DType type) {
-  const DType kept{type == kBF16 ? DType::Kind::unsigned_int : type.kind, static_cast<uint8_t>(8 * type.bytes())};
-  if (t.dtype() != kept || (type != kBF16 && !type.is_int())) return t;
-  for (int64_t i = 0; type.is_int() && i < t.elements(); ++i)
-    if (wrap_to(type, t.get_int(i)) != t.get_int(i)) return t;
-  auto out = Tensor::wrap(type, t.shape(), t.bytes(), std::make_shared<Tensor>(t));
-  return out ? *std::move(out) : t;
+  const DType values = numpy_type(type), bits{DType::Kind::unsigned_int, values.bits};
+  const bool has_bits = t.dtype() == bits && (type.is_float() || type.bits < 8);
+  if (values == type || (t.dtype() != values && !has_bits)) return t;
+  bool as_it_is = true;
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    const int64_t v = t.get_int(i);
+    if (has_bits ? v >> type.bits != 0 : wrap_to(type, v) != v) return t;
+    as_it_is &= type.is_float() || wrap_to(type, v) == v;
+  }
+  auto out =
+      as_it_is ? Tensor::wrap(type, t.shape(), t.bytes(), std::make_shared<Tensor>(t)) : Tensor::make(type, t.shape());
+  if (!out) return t;
+  for (int64_t i = 0; !as_it_is && i < t.elements(); ++i) out->set_int(i, t.get_int(i));
+  return *std::move(out);
 }
 
 Result<NamedTensors> read_npz(const std::string& path) {

@@ -189,7 +189,7 @@ Val cast_literal(DType to, const Val& a, bool saturate) {
     const double v = as_double(a);
     const auto rounded = [&]() -> double {
       if (to.bits == 64) return v;
-      return to.bits == 16 ? meaning::round_to_16(to, static_cast<float>(v)) : static_cast<float>(v);
+      return to.is_narrow_float() ? rounded_to(to, static_cast<float>(v)) : static_cast<float>(v);
     };
     return val::real(rounded(), compute_type(to));
   }

@@ -62,10 +62,6 @@ inline int64_t saturate_to(DType to, From v) {
   }
 }
 
-inline float round_to_16(DType to, float v) {
-  return to == kBF16 ? bf16_to_f32(f32_to_bf16(v)) : f16_to_f32(f32_to_f16(v));
-}
-
 // v converted to the element type `to` and widened again to compute type To.
 template <class To, class From>
 inline To cast_to(DType to, bool saturate, From v) {
@@ -79,7 +75,7 @@ inline To cast_to(DType to, bool saturate, From v) {
     }
   }
   if constexpr (std::is_same_v<To, float>) {
-    if (to.bits == 16) return round_to_16(to, convert<float>(v));
+    if (to.is_narrow_float()) return rounded_to(to, convert<float>(v));
   }
   return convert<To>(v);
 }

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "dlc/base/float_format.h"
 #include "dlc/kernel/kernel.h"
 #include "dlc/kernel/names.h"
 #include "fold.h"
@@ -202,9 +203,24 @@ Val call(Fn fn, std::vector<Val> args) {
   return with_op(ValKind::call, type, static_cast<uint8_t>(fn), std::move(args));
 }
 
+namespace {
+
+// Clamped to the numbers of a narrow float: all of them round to numbers.
+Val clamped(DType to, Val a) {
+  const FloatFormat& f = float_format(to);
+  const double largest = from_bits(to, f.largest());
+  const double least = f.specials == FloatFormat::Specials::power ? from_bits(to, 0) : -largest;
+  if (!a->type.is_float()) a = convert(kF32, a);
+  const DType type = a->type;
+  return call(Fn::min, {call(Fn::max, {std::move(a), real(least, type)}), real(largest, type)});
+}
+
+}  // namespace
+
 Val cast(DType to, Val a, bool saturate) {
   const DType type = compute_type(to);
   if (is_undef(a)) return undef(to);
+  if (saturate && to.is_narrow_float()) return cast(to, clamped(to, std::move(a)));
   if (Val v = fold::cast_literal(to, a, saturate)) return v;
   if (to == type && a->type == type) return a;
   auto n = make(ValKind::cast, type, {a});

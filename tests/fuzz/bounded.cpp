@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/interp/scalar.h"
+#include "dlc/base/float_format.h"
 
 namespace dlc::fuzz {
 
@@ -13,12 +14,19 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
+// Of the mantissa, with the leading one.
+int digits(DType t) { return t == kF64 ? 53 : t == kF32 ? 24 : float_format(t).mantissa + 1; }
 // Half a unit in the last place, relative. In f64 the value here is rounded too, hence the double of it.
-double unit(DType t) { return t == kF64 ? 0x1p-52 : t == kF32 ? 0x1p-24 : t == kBF16 ? 0x1p-8 : 0x1p-11; }
+double unit(DType t) { return std::ldexp(1, t == kF64 ? -52 : -digits(t)); }
 // Where a type ends.
-double highest(DType t) { return t == kF64 ? 1.7e308 : t == kF16 ? 65504 : 3.38e38; }
+double highest(DType t) {
+  return t == kF64 ? 1.7e308 : t == kF32 ? 3.38e38 : double{from_bits(t, float_format(t).largest())};
+}
 // Half of its smallest number.
-double smallest(DType t) { return t == kF64 ? 0x1p-1074 : t == kF16 ? 0x1p-25 : t == kBF16 ? 0x1p-134 : 0x1p-150; }
+double smallest(DType t) {
+  if (t == kF64 || t == kF32) return t == kF64 ? 0x1p-1074 : 0x1p-150;
+  return std::ldexp(1, -float_format(t).bias - float_format(t).mantissa);
+}
 
 // Functions are within 2 units in the last place (plugins/cpu/codegen/README.md; the C library's are better).
 constexpr double kFunction = 4;
@@ -28,7 +36,7 @@ bool holds(DType t, double x) {
   const auto f = static_cast<float>(x);
   if (static_cast<double>(f) != x) return false;
   if (t == kF32) return true;
-  return (t == kBF16 ? bf16_to_f32(f32_to_bf16(f)) : f16_to_f32(f32_to_f16(f))) == f;
+  return rounded_to(t, f) == f;
 }
 
 // v, that `error` may be off before it is rounded to t. `exact`: v is no rounded number itself.
@@ -440,8 +448,8 @@ Number Fold::result() const {
   const double n = static_cast<double>(count_);
   const double steps = n * unit(to_) / (1 - std::min(0.5, n * unit(to_)));
   if (op_ == ReduceOp::sum) {
-    const double digits = to_ == kF64 ? 0x1p53 : to_ == kF32 ? 0x1p24 : to_ == kBF16 ? 0x1p8 : 0x1p11;
-    if (all_exact_ && (magnitude_ == 0 || magnitude_ / quantum_ <= digits)) return Number::real(value_);
+    const double range = std::ldexp(1, digits(to_));
+    if (all_exact_ && (magnitude_ == 0 || magnitude_ / quantum_ <= range)) return Number::real(value_);
     const double error = error_ + steps * magnitude_;
     return std::abs(value_) + error > highest(to_) ? Number::unknown() : Number::real(value_, error);
   }

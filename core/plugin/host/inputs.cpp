@@ -14,7 +14,10 @@ namespace {
 // For the two things that most often do not fit: many samples at once, and another type.
 std::string next_step(const Tensor& t, const TensorType& type) {
   const auto dims = static_cast<int64_t>(type.shape.size());
-  if (t.dtype() != type.dtype) return fmt::format("convert it to {}", to_string(type.dtype));
+  if (const DType kept = numpy_type(type.dtype); t.dtype() != type.dtype)
+    return kept == type.dtype
+               ? fmt::format("convert it to {}", to_string(kept))
+               : fmt::format("give its {} as {}", type.dtype.is_float() ? "bits" : "values", to_string(kept));
   if (static_cast<int64_t>(t.shape().size()) != dims || dims == 0 || !type.shape[0].is(1)) return {};
   for (int64_t d = 1; d < dims; ++d)
     if (const auto n = type.shape[static_cast<size_t>(d)].constant(); n && *n != t.shape()[static_cast<size_t>(d)])
@@ -104,11 +107,12 @@ Result<std::vector<Tensor>> seeded_inputs(std::span<const Port> ports, const Ran
     }
     DLC_TRY(Tensor t, Tensor::make(p.type.dtype, shape));
     const bool is_float = p.type.dtype.is_float(), is_wide = p.type.dtype.bits > 8;
+    const bool is_power = p.type.dtype == kF8E8M0;  // has no other numbers than positive ones
     const int64_t lo = is_float || is_wide ? 0 : p.type.dtype.min_value();
     const int64_t hi = is_float || is_wide ? 1 : p.type.dtype.max_value();
     for (int64_t i = 0; i < t.elements(); ++i) {
       if (is_float)
-        t.set_double(i, static_cast<double>(random() >> 11) * 0x1p-52 - 1);
+        t.set_double(i, static_cast<double>(random() >> 11) * 0x1p-52 - (is_power ? 0 : 1));
       else
         t.set_int(i, lo + static_cast<int64_t>(random() % static_cast<uint64_t>(hi - lo + 1)));
     }

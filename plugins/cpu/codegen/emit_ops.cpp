@@ -1,5 +1,7 @@
 // Operators, conversions and the storage of element types.
+#include "dlc/base/float_format.h"
 #include "emitter.h"
+#include "word.h"
 
 namespace dlc::cpu {
 
@@ -289,7 +291,7 @@ Emitter::Value* Emitter::cast(const ValNode& n, Value* v) {
     if (rep == Rep::i64) v = resize(v, Rep::i64);  // u32 of a negative i32: widen before it is masked
     return resize(wrap(v, to), rep);
   }
-  if (to.is_float() && to.bits == 16) {
+  if (to.is_narrow_float()) {
     Value* f = convert(v, from, Rep::f32, kF32);
     return decode(to, encode(to, f, kF32), Rep::f32);
   }
@@ -306,24 +308,10 @@ llvm::Type* Emitter::storage_type(DType t) {
 
 Emitter::Value* Emitter::decode(DType t, Value* stored, Rep rep) {
   if (t == kF32 || t == kF64) return stored;
-  llvm::Type *i32 = like(b_.getInt32Ty(), stored), *f32 = like(b_.getFloatTy(), stored);
-  if (t == kBF16) {
-    Value* h = b_.CreateZExt(stored, i32);
-    return b_.CreateBitCast(b_.CreateShl(h, integer(16, h)), f32);
-  }
-  if (t == kF16) {
-    if (target_.has("f16c")) return b_.CreateFPExt(b_.CreateBitCast(stored, like(b_.getHalfTy(), stored)), f32);
-    // Exponent and mantissa moved into place, then scaled: exact, also for subnormals. Infinity and NaN apart.
-    Value* h = b_.CreateZExt(stored, i32);
-    Value* magnitude = b_.CreateAnd(h, integer(0x7fff, h));
-    Value* sign = b_.CreateShl(b_.CreateAnd(h, integer(0x8000, h)), integer(16, h));
-    Value* scaled = b_.CreateFMul(b_.CreateBitCast(b_.CreateShl(magnitude, integer(13, h)), f32),
-                                  llvm::ConstantFP::get(f32, 0x1p112));
-    Value* special = b_.CreateOr(b_.CreateShl(magnitude, integer(13, h)), integer(0x7f800000, h));
-    Value* bits =
-        b_.CreateSelect(b_.CreateICmpUGE(magnitude, integer(0x7c00, h)), special, b_.CreateBitCast(scaled, i32));
-    return b_.CreateBitCast(b_.CreateOr(bits, sign), f32);
-  }
+  if (t == kF16 && target_.has("f16c"))
+    return b_.CreateFPExt(b_.CreateBitCast(stored, like(b_.getHalfTy(), stored)), like(b_.getFloatTy(), stored));
+  if (t.is_narrow_float())
+    return words::decode(float_format(t), Word{&b_, b_.CreateZExt(stored, like(b_.getInt32Ty(), stored))}).as_float();
   if (t.is_bool()) return b_.CreateICmpNE(stored, integer(0, stored));
   Value* v = resize(stored, rep, !t.is_signed());
   return t.bits == 8 * t.bytes() ? v : wrap(v, t);
@@ -334,31 +322,10 @@ Emitter::Value* Emitter::encode(DType t, Value* v, DType from) {
   if (t.is_bool()) return b_.CreateZExt(convert(v, from, Rep::b1, kBool), stored);
   if (t.is_float()) {
     Value* f = convert(v, from, t == kF64 ? Rep::f64 : Rep::f32, t == kF64 ? kF64 : kF32);
-    if (t.bits != 16) return f;
-    llvm::Type* i32 = like(b_.getInt32Ty(), f);
-    Value* bits = b_.CreateBitCast(f, i32);
-    Value* magnitude = b_.CreateAnd(bits, integer(0x7fffffff, bits));
-    if (t == kBF16) {
-      Value* odd = b_.CreateAnd(b_.CreateLShr(bits, integer(16, bits)), integer(1, bits));
-      Value* rounded = b_.CreateAdd(bits, b_.CreateAdd(odd, integer(0x7fff, bits)));
-      Value* quiet = b_.CreateOr(bits, integer(0x400000, bits));
-      Value* all = b_.CreateSelect(b_.CreateICmpUGT(magnitude, integer(0x7f800000, bits)), quiet, rounded);
-      return b_.CreateTrunc(b_.CreateLShr(all, integer(16, bits)), stored);
-    }
-    if (target_.has("f16c")) return b_.CreateBitCast(b_.CreateFPTrunc(f, like(b_.getHalfTy(), f)), stored);
-    Value* sign = b_.CreateAnd(b_.CreateLShr(bits, integer(16, bits)), integer(0x8000, bits));
-    // Subnormals of f16: adding 0.5 leaves the rounded value in the low mantissa bits.
-    Value* small_float = b_.CreateFAdd(b_.CreateBitCast(magnitude, f->getType()), real(0.5, f));
-    Value* small = b_.CreateSub(b_.CreateBitCast(small_float, i32), integer(0x3f000000, bits));
-    Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, integer(13, bits)), integer(1, bits));
-    Value* rounded = b_.CreateAdd(magnitude, b_.CreateAdd(odd, integer(0xfff, bits)));
-    Value* normal = b_.CreateLShr(b_.CreateSub(rounded, integer(0x38000000, bits)), integer(13, bits));
-    Value* nan = b_.CreateOr(integer(0x7e00, bits),
-                             b_.CreateAnd(b_.CreateLShr(magnitude, integer(13, bits)), integer(0x1ff, bits)));
-    Value* r = b_.CreateSelect(b_.CreateICmpULT(magnitude, integer(0x38800000, bits)), small, normal);
-    r = b_.CreateSelect(b_.CreateICmpUGE(magnitude, integer(0x47800000, bits)), integer(0x7c00, bits), r);
-    r = b_.CreateSelect(b_.CreateICmpUGT(magnitude, integer(0x7f800000, bits)), nan, r);
-    return b_.CreateTrunc(b_.CreateOr(r, sign), stored);
+    if (!t.is_narrow_float()) return f;
+    if (t == kF16 && target_.has("f16c")) return b_.CreateBitCast(b_.CreateFPTrunc(f, like(b_.getHalfTy(), f)), stored);
+    const Word bits{&b_, b_.CreateBitCast(f, like(b_.getInt32Ty(), f))};
+    return b_.CreateTrunc(words::encode(float_format(t), bits).value, stored);
   }
   Value* i = v;
   if (from.is_float())

@@ -61,8 +61,8 @@ Emitter::Value* Emitter::narrow(const ValNode& r, Value* v) {
 
 Emitter::Value* Emitter::combine(const ValNode& r, Value* a, Value* b) {
   const bool is_float = r.type.is_float(), is_unsigned = r.type == kU64;
-  const auto rounded = [&](Value* v) {  // a 16-bit accumulator is rounded at every step
-    return is_float && r.to.bits == 16 ? decode(r.to, encode(r.to, v, kF32), Rep::f32) : v;
+  const auto rounded = [&](Value* v) {  // a narrow accumulator is rounded at every step
+    return r.to.is_narrow_float() ? decode(r.to, encode(r.to, v, kF32), Rep::f32) : v;
   };
   switch (r.reduce_op()) {
     case ReduceOp::sum:
@@ -103,7 +103,7 @@ void Emitter::accumulate(const ValNode& r, VarSet dims, std::vector<Value*>& car
   const Val& body = r.args[0];
   const size_t n = points(dims);
   const bool carries_ok = l_->may_be_undefined(body.get());
-  const bool fuses = r.reduce_op() == ReduceOp::sum && r.type.is_float() && r.to.bits > 16 && !carries_ok &&
+  const bool fuses = r.reduce_op() == ReduceOp::sum && r.type.is_float() && !r.to.is_narrow_float() && !carries_ok &&
                      body->kind == ValKind::binary && body->binary_op() == BinaryOp::mul && body->type == r.type;
   if (fuses) {
     eval(body->args[1]);

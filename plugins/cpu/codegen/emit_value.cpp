@@ -211,10 +211,10 @@ Emitter::Value* Emitter::check_at(const std::vector<Check>& checks, const std::v
 llvm::Constant* Emitter::stored_literal(DType t, const Val& v) {
   llvm::Type* type = storage_type(t);
   if (v->kind == ValKind::real && t.is_float()) {
-    if (t.bits != 16) return llvm::ConstantFP::get(type, v->type == kF32 ? static_cast<float>(v->real) : v->real);
+    if (!t.is_narrow_float())
+      return llvm::ConstantFP::get(type, v->type == kF32 ? static_cast<float>(v->real) : v->real);
     const auto f = static_cast<float>(v->real);
-    const uint16_t bits = t == kBF16 ? f32_to_bf16(f) : f32_to_f16(f);
-    return (t == kBF16 ? bf16_to_f32(bits) : f16_to_f32(bits)) == f ? llvm::ConstantInt::get(type, bits) : nullptr;
+    return rounded_to(t, f) == f ? llvm::ConstantInt::get(type, to_bits(t, f)) : nullptr;
   }
   if (v->kind != ValKind::integer || t.is_float() || t == kU64) return nullptr;
   if (v->integer < t.min_value() || v->integer > t.max_value()) return nullptr;

@@ -27,24 +27,14 @@ TEST_CASE("floor division and remainder") {
 }
 
 TEST_CASE("dtype text round-trips and refuses nonsense") {
-  for (const char* s : {"bool", "s8", "u8", "s16", "u31", "u48", "s64", "u64", "f16", "f32", "f64", "bf16"}) {
+  for (const char* s :
+       {"bool", "s8",   "u8",       "s16",        "u31",    "u48",        "s64",    "u64",    "f16", "f32",
+        "f64",  "bf16", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "s4",  "u2"}) {
     REQUIRE(parse_dtype(s).has_value());
     CHECK(to_string(*parse_dtype(s)) == s);
   }
-  for (const char* s : {"", "s", "s0", "s65", "f8", "x32", "s08", "s8 "}) CHECK_FALSE(parse_dtype(s).has_value());
-}
-
-TEST_CASE("every f16 survives the way through f32, and rounding is to even") {
-  for (uint32_t h = 0; h < 65536; ++h) {
-    const float f = f16_to_f32(static_cast<uint16_t>(h));
-    if (std::isnan(f)) continue;
-    REQUIRE(f32_to_f16(f) == h);
-  }
-  CHECK(f32_to_f16(65519.0f) == 0x7bff);
-  CHECK(f32_to_f16(65520.0f) == 0x7c00);
-  CHECK(f32_to_f16(1.0f + 0x1p-11f) == 0x3c00);
-  CHECK(f32_to_f16(1.0f + 3 * 0x1p-11f) == 0x3c02);
-  CHECK(std::isnan(bf16_to_f32(f32_to_bf16(std::numeric_limits<float>::quiet_NaN()))));
+  for (const char* s : {"", "s", "s0", "s65", "f8", "f4", "f8e4m3", "x32", "s08", "s8 "})
+    CHECK_FALSE(parse_dtype(s).has_value());
 }
 
 TEST_CASE("wrap_to is two's complement") {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dlc/base/float_format.h"
 #include "dlc/hw/load.h"
 #include "dlc/interp/interp.h"
 #include "dlc_test/catch.h"
@@ -113,14 +114,14 @@ inline std::vector<int64_t> dim_values(const cpu::CompiledKernel& k, const Bindi
   return r;
 }
 
-// Integers must agree, floats within `tolerance` relative to the larger of 1 and the value; NaN with NaN. A 16-bit
+// Integers must agree, floats within `tolerance` relative to the larger of 1 and the value; NaN with NaN. A narrow
 // float may also be its neighbour, since a last-bit difference before the rounding can decide it.
 inline void check_same(const Kernel& k, const Memory& want, const Memory& got, double tolerance) {
   for (size_t i = 0; i < k.tensors.size(); ++i) {
     const Role role = k.tensors[i].role;
     if (!want.tensors[i].is_valid() || role == Role::temp) continue;
     const Tensor &a = want.tensors[i], &b = got.tensors[i];
-    const double unit = a.dtype() == kF16 ? 0x1p-10 : a.dtype() == kBF16 ? 0x1p-7 : 0;
+    const double unit = a.dtype().is_narrow_float() ? std::ldexp(1, -float_format(a.dtype()).mantissa) : 0;
     int64_t wrong = 0;
     for (int64_t e = 0; e < a.elements() && wrong < 3; ++e) {
       if (a.dtype().is_float()) {

@@ -59,6 +59,37 @@ TEST_CASE("npz round-trips every numpy type, and its bytes are the same each tim
   CHECK(slurp(path) == first);
 }
 
+TEST_CASE("types that numpy has not come back as what they are known to be") {
+  constexpr DType kS4{DType::Kind::signed_int, 4}, kU2{DType::Kind::unsigned_int, 2};
+  for (const DType t : {kBF16, kF8E4M3FN, kF8E4M3FNUZ, kF8E5M2, kF8E5M2FNUZ, kF8E8M0, kF4E2M1, kS4, kU2}) {
+    INFO(to_string(t));
+    REQUIRE_OK(Tensor x, Tensor::make(t, {4}));
+    for (int64_t i = 0; i < 4; ++i) x.set_double(i, t == kS4 ? i - 2 : i % 2 + 1);
+    REQUIRE_OK(const Tensor file, parse_npy(to_npy(x), "x"));
+    CHECK(file.dtype() == numpy_type(t));
+    const Tensor back = unpacked(file, t);
+    REQUIRE(back.dtype() == t);
+    for (int64_t i = 0; i < 4; ++i) CHECK(back.get_double(i) == x.get_double(i));
+    CHECK(unpacked(x, kF32).dtype() == t);
+  }
+  // As ml_dtypes writes them: bits, whose type numpy does not know.
+  const auto written = [](const std::string& descr, const std::string& data) {
+    std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (2,), }";
+    header.resize(118, ' ');
+    const std::string all = std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + data;
+    REQUIRE_OK(auto t, parse_npy(std::as_bytes(std::span(all.data(), all.size())), "x"));
+    return t;
+  };
+  const Tensor nibbles = written("<V1", "\x0e\x07");
+  CHECK(unpacked(nibbles, kS4).get_int(0) == -2);
+  CHECK(unpacked(nibbles, kS4).get_int(1) == 7);
+  CHECK(unpacked(nibbles, kF4E2M1).get_double(0) == -4);
+  CHECK(unpacked(nibbles, kU2).dtype() == kU8);  // 14 is none: what takes it says so
+  CHECK(unpacked(nibbles, kS8).dtype() == kU8);
+  CHECK(unpacked(written("<f1", "\x3c\xbe"), kF8E5M2).get_double(1) == -1.5);
+  CHECK(unpacked(written("<V2", std::string("\x80\x3f\xc0\xbf", 4)), kBF16).get_double(1) == -1.5);
+}
+
 TEST_CASE("damaged npy and npz files are errors") {
   Folder folder;
   const std::string path = folder / "t.npz";

@@ -1,7 +1,8 @@
 // numpy's .npy and .npz files: how tensors come in and go out on the command line.
 //
 // Formats 1.0, 2.0 and 3.0; written little-endian and in C order, read in any. Types that numpy has not are written as
-// integers of their width (bf16: u16, s4: s8); unpacked() takes them back. Reference: numpy.lib.format.
+// integers: of small integers the values (s4: s8), of floats the bits (bf16: u16, f8e5m2: u8). unpacked() takes them
+// back, and the bits that ml_dtypes writes. Reference: numpy.lib.format.
 #pragma once
 
 #include <span>
@@ -19,6 +20,8 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 Result<Tensor> parse_npy(std::span<const std::byte> bytes, const std::string& file);
 std::vector<std::byte> to_npy(const Tensor& t);
 
+// The type that a file holds such elements as; numpy has it.
+DType numpy_type(DType type);
 // A tensor from a file as the type that it is known to have. Another tensor than numpy keeps for that type, or one with
 // elements beyond its range, comes back as it is.
 Tensor unpacked(const Tensor& t, DType type);
