@@ -74,14 +74,25 @@ Result<Values> is_inf(const NodeView& n) {
   return n.emit_all("is_inf", {n.in(0)}, {{"detect_positive", Expr(positive)}, {"detect_negative", Expr(negative)}});
 }
 
+// `saturate` and `round_mode` have a meaning for floats of 8 bits alone.
+Result<Values> cast_to(const NodeView& n, DType to) {
+  DLC_TRY(const int64_t saturate, n.attr_int("saturate", 1));
+  DLC_TRY(const std::string round_mode, n.attr_string("round_mode", "up"));
+  if (to == kF8E8M0)
+    return n.emit_all("narrowing_cast", {n.in(0)},
+                      {{"to", to}, {"saturate", Expr(saturate)}, {"round_mode", round_mode}});
+  if (to.is_float() && to.bits == 8 && saturate != 0) return n.emit_all("narrowing_cast", {n.in(0)}, {{"to", to}});
+  return n.emit_all("cast", {n.in(0)}, {{"to", to}});
+}
+
 Result<Values> cast(const NodeView& n) {
   DLC_TRY(const int64_t to, n.attr_int("to", {}));
   if (to < 0 || to > 64) return n.error(fmt::format("attribute 'to' is {}, which is no element type", to));
   DLC_TRY(const DType dtype, element_type(static_cast<int>(to), n.loc()));
-  return n.emit_all("cast", {n.in(0)}, {{"to", dtype}});
+  return cast_to(n, dtype);
 }
 
-Result<Values> cast_like(const NodeView& n) { return n.emit_all("cast", {n.in(0)}, {{"to", n.type(1).dtype}}); }
+Result<Values> cast_like(const NodeView& n) { return cast_to(n, n.type(1).dtype); }
 
 // Between integers of one size a cast keeps the bits, and a bool is 0 or 1.
 Result<Values> bit_cast(const NodeView& n) {
@@ -196,9 +207,9 @@ constexpr OpEntry kTable[] = {
     {.op = "IsNaN", .record = "is_nan"},
     {"", "IsInf", is_inf, "t"},
     {.op = "Where", .record = "where"},
-    {"", "Cast", cast, "t", "saturate round_mode"},
+    {"", "Cast", cast, "t"},
     {"", "BitCast", bit_cast, "t"},
-    {"", "CastLike", cast_like, "tt", "saturate round_mode"},
+    {"", "CastLike", cast_like, "tt"},
 };
 
 }  // namespace
