@@ -1,5 +1,7 @@
 #include "core/graph/bind.h"
 
+#include <algorithm>
+
 namespace dlc {
 
 namespace {
@@ -38,15 +40,21 @@ std::optional<std::pair<std::string, int64_t>> solve(const Expr& e, int64_t valu
 
 }  // namespace
 
+Result<> bind_shown(const std::string& what, const TensorType& type, std::span<const int64_t> shape,
+                    const Ranges& ranges, Bindings& bindings) {
+  for (size_t i = 0; i < std::min(shape.size(), type.shape.size()); ++i)
+    if (auto s = type.shape[i].as_symbol(); s && !bindings.contains(*s))
+      DLC_CHECK(bind_symbol(what, *s, shape[i], ranges, bindings));
+  return {};
+}
+
 Result<> bind_shape(const std::string& what, const TensorType& type, std::span<const int64_t> shape,
                     const Ranges& ranges, Bindings& bindings) {
   const auto mismatch = [&] {
     return fail({}, what + " is " + to_string(type.dtype, shape) + ", which does not fit " + to_string(type));
   };
   if (type.shape.size() != shape.size()) return mismatch();
-  for (size_t i = 0; i < shape.size(); ++i)
-    if (auto s = type.shape[i].as_symbol(); s && !bindings.contains(*s))
-      DLC_CHECK(bind_symbol(what, *s, shape[i], ranges, bindings));
+  DLC_CHECK(bind_shown(what, type, shape, ranges, bindings));
   for (size_t i = 0; i < shape.size(); ++i)
     if (auto solved = solve(type.shape[i], shape[i], bindings))
       DLC_CHECK(bind_symbol(what, solved->first, solved->second, ranges, bindings));

@@ -15,6 +15,11 @@ namespace dlc {
 Result<> bind_shape(const std::string& what, const TensorType& type, std::span<const int64_t> shape,
                     const Ranges& ranges, Bindings& bindings);
 
+// Binds the dims that are one symbol alone. Of several tensors all are to show theirs before any is compared: a dim of
+// the first may be a sum of what the others show.
+Result<> bind_shown(const std::string& what, const TensorType& type, std::span<const int64_t> shape,
+                    const Ranges& ranges, Bindings& bindings);
+
 // The attributes with every symbol replaced by its value.
 Result<Attrs> concrete_attrs(const Attrs& attrs, const Bindings& bindings, const Loc& where);
 

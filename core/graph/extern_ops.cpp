@@ -1,5 +1,7 @@
 #include "core/graph/extern_ops.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -224,14 +226,27 @@ Result<std::vector<Tensor>> non_max_suppression(std::span<const Tensor> inputs, 
   return std::vector{std::move(y)};
 }
 
+Result<std::vector<Tensor>> assumed(std::span<const Tensor> inputs, const Attributes& attrs) {
+  const bool holds = integer(attrs, "holds") != 0;
+  if ((inputs[1].get_int(0) != 0) == holds) return std::vector{inputs[0]};
+  return fail(
+      {}, fmt::format("the model was compiled for inputs that make this condition {}, these make it {}", holds, !holds),
+      "the branches give tensors of different rank, so that only one can be compiled: compile the model for these "
+      "sizes, with --dim NAME=VALUE");
+}
+
 struct Entry {
   std::string_view name;
   ExternOp op;
 };
 constexpr Entry kTable[] = {
-    {"bind_values", bind_values}, {"bit_cast", bit_cast},
-    {"compress", compress},       {"non_max_suppression", non_max_suppression},
-    {"non_zero", non_zero},       {"top_k", top_k},
+    {"assumed", assumed},
+    {"bind_values", bind_values},
+    {"bit_cast", bit_cast},
+    {"compress", compress},
+    {"non_max_suppression", non_max_suppression},
+    {"non_zero", non_zero},
+    {"top_k", top_k},
     {"unique", unique},
 };
 

@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "core/graph/kernel_cache.h"
+#include "dlc/graph/control.h"
 
 namespace dlc {
 
@@ -30,14 +31,33 @@ ValueId Graph::add_constant(std::string name, Tensor value) {
 
 Result<NodeId> Graph::add_node(std::string op, std::vector<ValueId> inputs, Attrs attrs,
                                std::vector<std::string> locations, const std::string& result_name) {
-  const auto id = static_cast<NodeId>(nodes_.size());
   Node n{.op = std::move(op),
          .inputs = std::move(inputs),
          .outputs = {},
          .attrs = std::move(attrs),
          .locations = std::move(locations)};
   DLC_TRY(auto kernel, shared_kernel(n));
-  auto types = result_types(*kernel);
+  return insert(std::move(n), result_types(*kernel), result_name);
+}
+
+Result<NodeId> Graph::add_control(Node n, std::vector<TensorType> results, const std::string& result_name) {
+  n.outputs.clear();
+  DLC_CHECK(check_control(*this, n, results));
+  return insert(std::move(n), std::move(results), result_name);
+}
+
+Result<NodeId> Graph::add_copy(const Graph& from, NodeId n, std::vector<ValueId> inputs) {
+  const Node& old = from.node(n);
+  if (old.bodies.empty()) return add_node(old.op, std::move(inputs), old.attrs, old.locations);
+  Node copy = old;
+  copy.inputs = std::move(inputs);
+  std::vector<TensorType> types;
+  for (const ValueId v : old.outputs) types.push_back(from.value(v).type);
+  return add_control(std::move(copy), std::move(types));
+}
+
+NodeId Graph::insert(Node n, std::vector<TensorType> types, const std::string& result_name) {
+  const auto id = static_cast<NodeId>(nodes_.size());
   for (size_t i = 0; i < types.size(); ++i) {
     const auto v = static_cast<ValueId>(values_.size());
     std::string name = result_name.empty() ? std::to_string(v)
@@ -192,14 +212,41 @@ Result<std::vector<Operand>> operands_of(const Graph& g, const Record& record, c
   return group_operands(record, types, location(n));
 }
 
+// Of a node that has bodies.
+Kernel signature_of(const Graph& g, const Node& n) {
+  Kernel k;
+  k.name = n.op;
+  const auto add = [&](ValueId v, Role role) {
+    const TensorType& type = g.value(v).type;
+    const auto index = static_cast<int>(k.tensors.size());
+    k.tensors.push_back({"t" + std::to_string(index), type.dtype, type.shape, role, {}});
+    return index;
+  };
+  for (const ValueId v : n.inputs) k.inputs.push_back(v == kNoValue ? -1 : add(v, Role::input));
+  for (const ValueId v : n.outputs) k.outputs.push_back(add(v, Role::output));
+  return k;
+}
+
 }  // namespace
 
+bool Graph::is_extern(NodeId n) const {
+  const Record* record = record_set().find(node(n).op);
+  return !node(n).bodies.empty() || (record != nullptr && record->is_extern());
+}
+
 Result<std::vector<Operand>> Graph::operands(NodeId n) const {
+  if (!node(n).bodies.empty()) {
+    std::vector<Operand> all;
+    for (const ValueId v : node(n).inputs)
+      all.push_back(v == kNoValue ? Operand::absent() : Operand::of(value(v).type));
+    return all;
+  }
   DLC_TRY(const Record* record, record_of(*this, node(n)));
   return operands_of(*this, *record, node(n));
 }
 
 Result<std::shared_ptr<const Kernel>> Graph::shared_kernel(const Node& n) const {
+  if (!n.bodies.empty()) return std::make_shared<const Kernel>(signature_of(*this, n));
   DLC_TRY(const Record* record, record_of(*this, n));
   DLC_TRY(auto operands, operands_of(*this, *record, n));
   auto key = detail::instantiation_key(n.op, operands, n.attrs, symbols);
@@ -220,6 +267,12 @@ Result<Kernel> Graph::kernel(NodeId n) const {
 }
 
 Result<std::vector<TensorType>> Graph::infer(NodeId n) const {
+  if (!node(n).bodies.empty()) {
+    std::vector<TensorType> given;
+    for (const ValueId v : node(n).outputs) given.push_back(value(v).type);
+    DLC_CHECK(check_control(*this, node(n), given));
+    return given;
+  }
   DLC_TRY(auto shared, shared_kernel(node(n)));
   return result_types(*shared);
 }

@@ -4,6 +4,7 @@
 #include "core/graph/names.h"
 #include "core/graph/scanner.h"
 #include "core/graph/text.h"
+#include "dlc/graph/control.h"
 #include "dlc/graph/read.h"
 
 namespace dlc {
@@ -14,32 +15,53 @@ using detail::Scanner;
 
 class Parser {
  public:
-  Parser(std::string_view text, const GraphReader& reader) : in_(text, reader.file), weights_(reader.weights) {
+  // `prefix`: what the weight table has before the names of this graph's constants.
+  Parser(Scanner& in, const GraphReader& reader, std::string prefix = {}, int depth = 0)
+      : in_(in), reader_(reader), prefix_(std::move(prefix)), depth_(depth) {
     g_.records = reader.records;
   }
 
-  Result<Graph> parse();
+  Result<Graph> file();
+  Result<Graph> body(std::string name);
 
  private:
   Result<> header();
+  Result<> braces();
   Result<> statement();
   Result<> input();
   Result<> constant();
   Result<> output();
   Result<> node();
+  Result<NodeId> control(Node node, const std::vector<std::string>& names, const std::vector<TensorType>& types);
   Result<ValueId> use();
   Result<std::string> new_name();
 
-  Scanner in_;
-  const std::function<std::optional<Tensor>(std::string_view, const TensorType&)>& weights_;
+  Scanner& in_;
+  const GraphReader& reader_;
+  std::string prefix_;
+  int depth_;
   Graph g_;
 };
 
-Result<Graph> Parser::parse() {
+Result<Graph> Parser::file() {
   DLC_CHECK(header());
   DLC_CHECK(in_.expect("graph"));
   DLC_CHECK(in_.expect('@'));
   DLC_TRY(g_.name, in_.name("the graph's name"));
+  DLC_CHECK(braces());
+  if (!in_.at_end()) return in_.unexpected("the end of the text");
+  return std::move(g_);
+}
+
+Result<Graph> Parser::body(std::string name) {
+  g_.name = std::move(name);
+  if (depth_ > kMaxBodyDepth)
+    return fail(in_.loc(), "bodies are nested more than " + std::to_string(kMaxBodyDepth) + " deep");
+  DLC_CHECK(braces());
+  return std::move(g_);
+}
+
+Result<> Parser::braces() {
   if (in_.accept('(')) {
     do DLC_CHECK(detail::parse_symbol(in_, g_.symbols));
     while (in_.accept(','));
@@ -47,8 +69,7 @@ Result<Graph> Parser::parse() {
   }
   DLC_CHECK(in_.expect('{'));
   while (!in_.accept('}')) DLC_CHECK(statement());
-  if (!in_.at_end()) return in_.unexpected("the end of the text");
-  return std::move(g_);
+  return {};
 }
 
 Result<> Parser::header() {
@@ -96,8 +117,8 @@ Result<> Parser::constant() {
     g_.add_constant(std::move(name), std::move(value));
     return {};
   }
-  auto value = weights_ ? weights_(name, type) : std::nullopt;
-  if (!value) return fail(where, "the weight table has no @" + name);
+  auto value = reader_.weights ? reader_.weights(prefix_ + name, type) : std::nullopt;
+  if (!value) return fail(where, "the weight table has no @" + prefix_ + name);
   if (type_of(*value) != type)
     return fail(where, "@" + name + " is " + to_string(type) + " here and " + detail::type_text(*value) +
                            " in the weight table");
@@ -165,7 +186,11 @@ Result<> Parser::node() {
       locations.push_back(std::move(l));
     } while (in_.accept(','));
 
-  auto id = g_.add_node(op, std::move(inputs), std::move(attrs), std::move(locations));
+  Result<NodeId> id;
+  if (body_names(op).empty())
+    id = g_.add_node(op, std::move(inputs), std::move(attrs), std::move(locations));
+  else
+    id = control({op, std::move(inputs), {}, std::move(attrs), std::move(locations)}, names, types);
   if (!id) {
     for (auto& d : id.error().diagnostics)
       if (d.loc.line == 0)
@@ -185,9 +210,23 @@ Result<> Parser::node() {
   return {};
 }
 
+Result<NodeId> Parser::control(Node node, const std::vector<std::string>& names, const std::vector<TensorType>& types) {
+  const auto bodies = body_names(node.op);
+  for (size_t b = 0; b < bodies.size(); ++b) {
+    DLC_CHECK(in_.expect(bodies[b]));
+    DLC_TRY(Graph body, Parser(in_, reader_, detail::body_prefix(prefix_, names[0], node.op, b), depth_ + 1)
+                            .body(std::string(bodies[b])));
+    node.bodies.push_back(std::make_shared<const Graph>(std::move(body)));
+  }
+  return g_.add_control(std::move(node), types);
+}
+
 }  // namespace
 
-Result<Graph> GraphReader::read(std::string_view text) const { return Parser(text, *this).parse(); }
+Result<Graph> GraphReader::read(std::string_view text) const {
+  Scanner in(text, file);
+  return Parser(in, *this).file();
+}
 
 Result<Graph> parse_graph(std::string_view text, const std::string& file,
                           const std::function<std::optional<Tensor>(std::string_view)>& weights) {

@@ -4,7 +4,8 @@
 #include <cstring>
 
 #include "core/graph/text.h"
-#include "dlc/graph/graph.h"
+#include "dlc/graph/control.h"
+#include "dlc/graph/read.h"
 
 namespace dlc {
 
@@ -119,7 +120,9 @@ std::string use_text(const Graph& g, ValueId v) {
   return (g.value(v).constant ? "@" : "%") + name_text(g.value(v).name);
 }
 
-std::string node_text(const Graph& g, const Node& n) {
+std::string braces_text(const Graph& g, const std::string& indent);
+
+std::string node_text(const Graph& g, const Node& n, const std::string& indent) {
   std::string s;
   for (ValueId v : n.outputs)
     s += (s.empty() ? "" : ", ") + ("%" + name_text(g.value(v).name)) + ": " + to_string(g.value(v).type);
@@ -137,26 +140,26 @@ std::string node_text(const Graph& g, const Node& n) {
     s += separator + quoted(l);
     separator = ", ";
   }
+  for (size_t b = 0; b < n.bodies.size(); ++b) {
+    s += " ";
+    s += body_names(n.op)[b];
+    s += braces_text(*n.bodies[b], indent);
+  }
   return s;
 }
 
-}  // namespace
-}  // namespace detail
-
-bool is_inline_constant(const Tensor& t) {
-  return t.elements() <= detail::kInlineElements || (t.elements() <= detail::kSplatElements && detail::all_same(t));
-}
-
-std::string print(const Graph& g) {
-  std::string s = std::string(detail::kGraphHeader) + "\ngraph @" + detail::name_text(g.name);
+// " (N in 1..64) {", the statements, "}".
+std::string braces_text(const Graph& g, const std::string& indent) {
+  std::string s;
   const char* separator = " (";
   for (const auto& symbol : g.symbols) {
-    s += separator + detail::symbol_text(symbol);
+    s += separator + symbol_text(symbol);
     separator = ", ";
   }
   s += g.symbols.empty() ? " {\n" : ") {\n";
+  const std::string inside = indent + "  ";
   for (ValueId v : g.inputs)
-    s += "  in    %" + detail::name_text(g.value(v).name) + ": " + to_string(g.value(v).type) + "\n";
+    s += inside + "in    %" + name_text(g.value(v).name) + ": " + to_string(g.value(v).type) + "\n";
 
   const auto order = g.order();
   std::vector<bool> used(g.value_count(), false);
@@ -168,17 +171,53 @@ std::string print(const Graph& g) {
   for (size_t i = 0; i < g.value_count(); ++i) {
     const Value& v = g.value(static_cast<ValueId>(i));
     if (!used[i] || !v.constant) continue;
-    s += "  const @" + detail::name_text(v.name) + ": " + to_string(v.type);
-    if (is_inline_constant(*v.constant)) s += " = " + detail::elements_text(*v.constant);
+    s += inside + "const @" + name_text(v.name) + ": " + to_string(v.type);
+    if (is_inline_constant(*v.constant)) s += " = " + elements_text(*v.constant);
     s += "\n";
   }
-  for (NodeId n : order) s += "  " + detail::node_text(g, g.node(n)) + "\n";
+  for (NodeId n : order) s += inside + node_text(g, g.node(n), inside) + "\n";
   for (size_t i = 0; i < g.outputs.size(); ++i) {
-    s += "  out   " + detail::use_text(g, g.outputs[i]);
-    if (i < g.output_names.size()) s += " " + detail::quoted(g.output_names[i]);
+    s += inside + "out   " + use_text(g, g.outputs[i]);
+    if (i < g.output_names.size()) s += " " + quoted(g.output_names[i]);
     s += "\n";
   }
-  return s + "}\n";
+  return s + indent + "}";
+}
+
+void add_table_constants(const Graph& g, const std::string& prefix, std::vector<std::pair<std::string, Tensor>>& all) {
+  for (size_t i = 0; i < g.value_count(); ++i) {
+    const auto v = static_cast<ValueId>(i);
+    const auto& constant = g.value(v).constant;
+    if (constant && g.find(g.value(v).name) == v && !is_inline_constant(*constant))
+      all.emplace_back(prefix + g.value(v).name, *constant);
+  }
+  for (const NodeId n : g.order())
+    for (size_t b = 0; b < g.node(n).bodies.size(); ++b)
+      add_table_constants(*g.node(n).bodies[b],
+                          body_prefix(prefix, g.value(g.node(n).outputs[0]).name, g.node(n).op, b), all);
+}
+
+}  // namespace
+
+std::string body_prefix(const std::string& around, const std::string& result, std::string_view op, size_t body) {
+  return fmt::format("{}{}:{}:", around, result, body_names(op)[body]);
+}
+
+}  // namespace detail
+
+std::vector<std::pair<std::string, Tensor>> table_constants(const Graph& g) {
+  std::vector<std::pair<std::string, Tensor>> all;
+  detail::add_table_constants(g, "", all);
+  return all;
+}
+
+bool is_inline_constant(const Tensor& t) {
+  return t.elements() <= detail::kInlineElements || (t.elements() <= detail::kSplatElements && detail::all_same(t));
+}
+
+std::string print(const Graph& g) {
+  return std::string(detail::kGraphHeader) + "\ngraph @" + detail::name_text(g.name) + detail::braces_text(g, "") +
+         "\n";
 }
 
 }  // namespace dlc

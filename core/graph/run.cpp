@@ -10,6 +10,7 @@
 #include "core/graph/extern_ops.h"
 #include "core/graph/kernel_cache.h"
 #include "core/kernel/doubles.h"
+#include "dlc/graph/control.h"
 #include "dlc/graph/graph.h"
 
 namespace dlc {
@@ -93,6 +94,11 @@ struct GraphRunner::Impl {
   std::vector<std::vector<ValueId>> last_used;  // by position in order: values nobody needs afterwards
   std::vector<Tensor> constants;                // by value; converted when floats are doubles
   std::unordered_map<std::string, std::shared_ptr<const PreparedNode>> prepared;
+  struct Bodies {
+    std::vector<BodyType> types;
+    std::vector<std::unique_ptr<Impl>> runners;
+  };
+  std::unordered_map<const Node*, Bodies> bodies;  // of control flow, made when it is first run
 
   Impl(const Graph& graph, InterpOptions o) : g(graph), options(o), order(g.order()), constants(g.value_count()) {
     std::vector<bool> needed(g.value_count(), false);
@@ -125,7 +131,23 @@ struct GraphRunner::Impl {
     return constants[i];
   }
 
+  Result<std::vector<Tensor>> run_bodies(const Node& n, std::span<const Tensor> inputs) {
+    Bodies& own = bodies[&n];
+    if (own.runners.empty())
+      for (const auto& body : n.bodies) {
+        own.types.push_back(body_type(*body));
+        own.runners.push_back(std::make_unique<Impl>(*body, options));
+      }
+    DLC_TRY(auto results, run_control(n.op, carried_of(n), own.types, inputs,
+                                      [&](size_t body, auto given) { return own.runners[body]->run(given, {}); }));
+    for (Tensor& t : results) {
+      DLC_TRY(t, stored(t));
+    }
+    return results;
+  }
+
   Result<std::vector<Tensor>> run_one(const Node& n, std::span<const Tensor> inputs, const Bindings& bindings) {
+    if (!n.bodies.empty()) return run_bodies(n, inputs);
     const Record* record = g.record_set().find(n.op);
     if (!record) return fail(location(n), "no op is called '" + n.op + "'");
     if (record->is_extern()) {
@@ -163,9 +185,13 @@ struct GraphRunner::Impl {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Value& v = g.value(g.inputs[i]);
       if (!inputs[i].is_valid()) return fail({}, "input " + v.name + " has no tensor");
-      if (inputs[i].dtype() != v.type.dtype)
+      if (inputs[i].dtype() != v.type.dtype && inputs[i].dtype() != storage(v.type.dtype))
         return fail({}, "input " + v.name + " is " + to_string(inputs[i].dtype()) + ", the graph takes " +
                             to_string(v.type.dtype));
+      DLC_CHECK(bind_shown("input " + v.name, v.type, inputs[i].shape(), g.symbols, bindings));
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Value& v = g.value(g.inputs[i]);
       DLC_CHECK(bind_shape("input " + v.name, v.type, inputs[i].shape(), g.symbols, bindings));
       DLC_TRY(values[static_cast<size_t>(g.inputs[i])], stored(inputs[i]));
     }

@@ -1,6 +1,7 @@
 #include "dlc/graph/segments.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "core/graph/names.h"
@@ -9,9 +10,10 @@ namespace dlc {
 
 namespace {
 
-bool is_extern(const Graph& g, NodeId n) {
-  const Record* r = g.record_set().find(g.node(n).op);
-  return r != nullptr && r->is_extern();
+using Kind = Segment::Kind;
+
+Kind kind_of(const Graph& g, NodeId n) {
+  return !g.node(n).bodies.empty() ? Kind::control : g.is_extern(n) ? Kind::reference : Kind::program;
 }
 
 void add_symbols(const Expr& e, std::set<std::string>& out) {
@@ -68,26 +70,29 @@ class Cutter {
     return out;
   }
 
-  // As many nodes of one kind as are ready, then as many of the other.
+  // As many nodes of one kind as are ready, then as many of the next; of control flow one.
   Result<> assign() {
     std::vector<NodeId> left = g_.order();
-    for (bool reference = false; !left.empty(); reference = !reference) {
+    constexpr std::array kKinds = {Kind::program, Kind::reference, Kind::control};
+    for (size_t turn = 0; !left.empty(); ++turn) {
+      const Kind kind = kKinds[turn % kKinds.size()];
       std::vector<NodeId> rest;
       bool moved = false;
       for (const NodeId n : left) {
         const auto needs = producers(n);
         const bool ready = std::ranges::all_of(needs, [&](NodeId p) {
           const int s = segment_of_[static_cast<size_t>(p)];
-          return s >= 0 && (s < segments_ || is_extern(g_, p) == is_extern(g_, n));
+          return s >= 0 && (s < segments_ || kind_of(g_, p) == kind_of(g_, n));
         });
-        if (ready && is_extern(g_, n) == reference) {
+        if (ready && kind_of(g_, n) == kind && !(moved && kind == Kind::control)) {
           segment_of_[static_cast<size_t>(n)] = segments_;
           moved = true;
         } else {
           rest.push_back(n);
         }
       }
-      if (!moved && rest.size() == left.size() && ++stuck_ > 2) return fail({}, "the nodes wait for each other");
+      if (!moved && rest.size() == left.size() && ++stuck_ > kKinds.size())
+        return fail({}, "the nodes wait for each other");
       if (moved) {
         stuck_ = 0;
         ++segments_;
@@ -113,7 +118,7 @@ class Cutter {
         for (const Expr& d : g_.value(v).type.shape) add_symbols(d, used);
       }
       for (const std::string& s : symbols_of(g_, n)) used.insert(s);
-      if (is_extern(g_, n))
+      if (g_.is_extern(n))
         for (const ValueId v : g_.node(n).outputs) add_bound(g_.value(v).type, bound);
     }
     for (const std::string& s : used)
@@ -124,7 +129,7 @@ class Cutter {
   Result<Segment> build(const std::vector<NodeId>& nodes, const std::set<ValueId>& needs,
                         const std::set<ValueId>& wanted) const {
     Segment segment;
-    segment.reference = !nodes.empty() && is_extern(g_, nodes[0]);
+    segment.kind = nodes.empty() ? Kind::program : kind_of(g_, nodes[0]);
     Graph& g = segment.graph;
     g.name = g_.name;
     g.symbols = g_.symbols;
@@ -143,7 +148,7 @@ class Cutter {
         if (!to.contains(v)) constant(v);
         inputs.push_back(to.at(v));
       }
-      DLC_TRY(const NodeId made, g.add_node(old.op, std::move(inputs), old.attrs, old.locations));
+      DLC_TRY(const NodeId made, g.add_copy(g_, n, std::move(inputs)));
       detail::rename_results(g, made, detail::result_names(g_, n));
       for (size_t i = 0; i < old.outputs.size(); ++i) to[old.outputs[i]] = g.node(made).outputs[i];
     }
@@ -184,7 +189,8 @@ class Cutter {
 
   const Graph& g_;
   std::vector<int> segment_of_;
-  int segments_ = 0, stuck_ = 0;
+  int segments_ = 0;
+  size_t stuck_ = 0;
   std::map<std::string, ValueId, std::less<>> source_;  // of symbols
 };
 
@@ -196,7 +202,7 @@ std::map<std::string, ValueId, std::less<>> found_symbols(const Graph& g) {
     for (const Expr& d : g.value(v).type.shape) add_symbols(d, known);
   std::map<std::string, ValueId, std::less<>> out;
   for (const NodeId n : g.order()) {
-    if (!is_extern(g, n)) continue;
+    if (!g.is_extern(n)) continue;
     for (const ValueId v : g.node(n).outputs) {
       std::set<std::string> bound;
       add_bound(g.value(v).type, bound);
@@ -221,7 +227,7 @@ std::vector<std::string> symbols_of(const Graph& g, NodeId n) {
 
 Result<std::vector<Segment>> cut_at_externs(const Graph& g) {
   const auto order = g.order();
-  if (std::ranges::none_of(order, [&](NodeId n) { return is_extern(g, n); })) {
+  if (std::ranges::none_of(order, [&](NodeId n) { return g.is_extern(n); })) {
     std::vector<Segment> whole(1);
     whole[0].graph = g;
     return whole;

@@ -28,6 +28,8 @@ class ValueInference {
   // Row-major elements; nullopt where unknown. Empty when nothing can be known of the tensor (floats, large tensors,
   // unknown shapes). What was found is kept: the graph may grow between calls, its known nodes must not change.
   const std::vector<std::optional<Expr>>& elements(ValueId v);
+  // What is known of a value that this graph does not compute: a row-major list with gaps.
+  void assume(ValueId v, std::vector<std::optional<Expr>> elements) { found_[v] = std::move(elements); }
   // The elements, if every one is known.
   std::optional<std::vector<Expr>> known(ValueId v);
 

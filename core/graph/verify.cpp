@@ -1,6 +1,7 @@
 #include <set>
 
 #include "core/graph/algorithms.h"
+#include "dlc/graph/control.h"
 #include "dlc/graph/graph.h"
 
 namespace dlc {
@@ -9,7 +10,7 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& g) : g_(g) {}
+  explicit Verifier(const Graph& g, int depth = 0) : g_(g), depth_(depth) {}
 
   Result<> run() {
     check_values();
@@ -109,6 +110,7 @@ class Verifier {
       if (const auto* list = std::get_if<std::vector<Expr>>(&value))
         for (const Expr& e : *list) check_symbols(n, e, "attribute " + name + " of " + node.op);
     }
+    for (const auto& body : node.bodies) check_body(n, body.get());
     if (!errors_.empty()) return;
     auto types = g_.infer(n);  // checks arity, attributes and operand types
     if (!types) return errors_.add(std::move(types).error());
@@ -123,6 +125,13 @@ class Verifier {
     }
   }
 
+  void check_body(NodeId n, const Graph* body) {
+    if (body == nullptr) return report(n, g_.node(n).op + " has a body that does not exist");
+    if (depth_ >= kMaxBodyDepth)
+      return report(n, "bodies are nested more than " + std::to_string(kMaxBodyDepth) + " deep");
+    if (auto valid = Verifier(*body, depth_ + 1).run(); !valid) errors_.add(std::move(valid).error());
+  }
+
   bool same(const TensorType& a, const TensorType& b) const {
     if (a.dtype != b.dtype || a.shape.size() != b.shape.size()) return false;
     for (size_t i = 0; i < a.shape.size(); ++i)
@@ -131,6 +140,7 @@ class Verifier {
   }
 
   const Graph& g_;
+  int depth_;
   Error errors_;
   std::vector<bool> is_input_;
 };

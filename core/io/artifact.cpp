@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "DLCA0002";
+constexpr std::string_view kMagic = "DLCA0003";
 constexpr size_t kHeader = 32;
 constexpr size_t kAlign = 4096;
 constexpr size_t kPiece = size_t{1} << 20;  // what stays in the cache while it is gone through twice

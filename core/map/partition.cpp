@@ -98,7 +98,7 @@ class Cutter {
       const Node& old = g_.node(n);
       std::vector<ValueId> inputs;
       for (const ValueId v : old.inputs) inputs.push_back(use(v, g, value));
-      DLC_TRY(const NodeId made, g.add_node(old.op, inputs, old.attrs, old.locations));
+      DLC_TRY(const NodeId made, g.add_copy(g_, n, std::move(inputs)));
       detail::rename_results(g, made, detail::result_names(g_, n));
       for (size_t i = 0; i < old.outputs.size(); ++i) value[old.outputs[i]] = g.node(made).outputs[i];
     }
@@ -266,9 +266,22 @@ Result<Graph> with_smallest_shapes(const Graph& g) {
       if (auto* list = std::get_if<std::vector<Expr>>(&attr))
         for (Expr& e : *list) e = substitute(e, values);
     }
-    DLC_TRY(const NodeId made, out.add_node(old.op, std::move(inputs), std::move(attrs), old.locations));
-    detail::rename_results(out, made, detail::result_names(g, n));
-    for (size_t i = 0; i < old.outputs.size(); ++i) value[old.outputs[i]] = out.node(made).outputs[i];
+    Result<NodeId> made;
+    if (old.bodies.empty()) {
+      made = out.add_node(old.op, std::move(inputs), std::move(attrs), old.locations);
+    } else {
+      Node control = old;
+      control.inputs = std::move(inputs);
+      std::vector<TensorType> types;
+      for (const ValueId v : old.outputs) {
+        types.push_back(g.value(v).type);
+        for (Expr& e : types.back().shape) e = substitute(e, values);
+      }
+      made = out.add_control(std::move(control), std::move(types));
+    }
+    if (!made) return std::unexpected(std::move(made).error());
+    detail::rename_results(out, *made, detail::result_names(g, n));
+    for (size_t i = 0; i < old.outputs.size(); ++i) value[old.outputs[i]] = out.node(*made).outputs[i];
   }
   for (const ValueId v : g.outputs) {
     if (!value.contains(v)) value[v] = out.add_constant(g.value(v).name, *g.value(v).constant);

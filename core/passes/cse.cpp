@@ -23,6 +23,7 @@ std::string node_key(const Node& n) {
   std::string key = n.op;
   for (ValueId v : n.inputs) key += " " + std::to_string(v);
   for (const auto& attr : n.attrs) key += ", " + detail::attribute_text(attr);
+  for (const auto& body : n.bodies) key += " body " + std::to_string(reinterpret_cast<uintptr_t>(body.get()));
   return key;
 }
 

@@ -21,8 +21,7 @@ struct Facts {
 Result<Facts> facts_of(const Graph& g, NodeId n) {
   Facts f;
   const Node& node = g.node(n);
-  const Record* record = g.record_set().find(node.op);
-  if (!record || record->is_extern() || node.outputs.size() != 1) return f;
+  if (g.is_extern(n) || node.outputs.size() != 1) return f;
   if (auto copy = as_copy(g, n); copy && is_reshape(*copy)) return f;
   DLC_TRY(Kernel k, g.kernel(n));
   DLC_TRY(k, normalise(k));

@@ -32,7 +32,7 @@ class Merger {
       for (ValueId v : node.outputs)
         if (!tensor_of_.contains(v)) declare({v}, Role::temp);
       DLC_TRY(Kernel k, g_.kernel(n));
-      if (const Record* record = g_.record_set().find(node.op); !record || !record->is_extern()) {
+      if (!g_.is_extern(n)) {
         write_out_scalars(node, k);
         DLC_TRY(k, normalise(k));
         append(node, k);
@@ -186,8 +186,7 @@ Result<FusionGroup> merge_nodes(const Graph& g, std::span<const NodeId> nodes,
   DLC_TRY(auto group, Merger(g, nodes, users).run());
   group.kernel = inline_temporaries(group.kernel, g.symbols);
   if (nodes.size() == 1) {
-    const Record* record = g.record_set().find(g.node(nodes[0]).op);
-    group.is_extern = record && record->is_extern();
+    group.is_extern = g.is_extern(nodes[0]);
     const auto copy = as_copy(g, nodes[0]);
     group.is_view = copy && is_reshape(*copy) && !g.value(copy->from).constant;
   }

@@ -7,6 +7,7 @@ namespace dlc {
 
 Result<> batch_norm_fold(Graph& g, PassContext& context);
 Result<> canonicalise(Graph& g, PassContext& context);
+Result<> control(Graph& g, PassContext& context);
 Result<> cse(Graph& g, PassContext& context);
 Result<> dce(Graph& g, PassContext& context);
 Result<> fold(Graph& g, PassContext& context);

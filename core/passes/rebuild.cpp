@@ -92,13 +92,28 @@ class Rebuilder {
         }
       attrs.emplace(name, std::move(value));
     }
-    DLC_TRY(const NodeId made, out_.graph.add_node(n.op, std::move(inputs), std::move(attrs), n.locations));
+    DLC_TRY(const NodeId made, n.bodies.empty()
+                                   ? out_.graph.add_node(n.op, std::move(inputs), std::move(attrs), n.locations)
+                                   : control(n, std::move(inputs), std::move(attrs)));
     for (size_t r = 0; r < n.outputs.size(); ++r) {
       const ValueId v = out_.graph.node(made).outputs[r];
       made_[n.outputs[r]] = v;
       out_.graph.rename(v, old_.value(n.outputs[r]).name);
     }
     return {};
+  }
+
+  // With the bodies as they are: their sizes are bound anew when they run.
+  Result<NodeId> control(const Node& n, std::vector<ValueId> inputs, Attrs attrs) {
+    Node copy = n;
+    copy.inputs = std::move(inputs);
+    copy.attrs = std::move(attrs);
+    std::vector<TensorType> types;
+    for (const ValueId v : n.outputs) {
+      types.push_back(old_.value(v).type);
+      for (Expr& e : types.back().shape) e = replaced(e);
+    }
+    return out_.graph.add_control(std::move(copy), std::move(types));
   }
 
   // Symbols that no value mentions any more.

@@ -4,23 +4,42 @@
 
 namespace dlc {
 
+namespace {
+
+// A pass that looks at one graph, over the bodies of its nodes as well, those first.
+template <Result<> (*Pass)(Graph&, PassContext&)>
+Result<> everywhere(Graph& g, PassContext& context) {
+  for (const NodeId n : g.order())
+    for (auto& body : g.node(n).bodies) {
+      Graph changed = *body;
+      DLC_CHECK(everywhere<Pass>(changed, context));
+      body = std::make_shared<const Graph>(std::move(changed));
+    }
+  return Pass(g, context);
+}
+
+}  // namespace
+
 const std::vector<PassInfo>& graph_passes() {
   static const std::vector<PassInfo> kPasses = {
       {"batch_norm_fold", "batch normalisation into the weights of the convolution or product before it",
-       batch_norm_fold},
+       everywhere<batch_norm_fold>},
       {"canonicalise", "copies that move nothing vanish, reshapes and transposes merge, zero padding joins its user",
-       canonicalise},
-      {"cse", "equal nodes and equal small constants become one", cse},
-      {"dce", "nodes and constants that nothing uses vanish", dce},
-      {"fold", "nodes whose results are known become constants, within a budget", fold},
-      {"fold_quantized", "fold, quantised constants too: for a target that computes in floats", fold_quantized},
+       everywhere<canonicalise>},
+      {"control", "constants go into bodies, known branches replace their if, what nobody uses of a body vanishes",
+       control},
+      {"cse", "equal nodes and equal small constants become one", everywhere<cse>},
+      {"dce", "nodes and constants that nothing uses vanish", everywhere<dce>},
+      {"fold", "nodes whose results are known become constants, within a budget", everywhere<fold>},
+      {"fold_quantized", "fold, quantised constants too: for a target that computes in floats",
+       everywhere<fold_quantized>},
   };
   return kPasses;
 }
 
 const std::vector<std::string>& default_graph_pipeline() {
-  static const std::vector<std::string> kPipeline = {"dce", "fold",         "canonicalise", "batch_norm_fold",
-                                                     "cse", "canonicalise", "fold",         "dce"};
+  static const std::vector<std::string> kPipeline = {
+      "dce", "fold", "control", "canonicalise", "batch_norm_fold", "control", "cse", "canonicalise", "fold", "dce"};
   return kPipeline;
 }
 

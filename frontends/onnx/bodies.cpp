@@ -29,15 +29,15 @@ bool is_small(const TensorType& type) {
 
 // Counts levels and drops the scope again, whatever happens.
 template <class Scopes>
-class Level {
+class ScopeGuard {
  public:
-  Level(Scopes& scopes, int& depth) : scopes_(scopes), depth_(depth), size_(scopes.size()) { ++depth_; }
-  ~Level() {
+  ScopeGuard(Scopes& scopes, int& depth) : scopes_(scopes), depth_(depth), size_(scopes.size()) { ++depth_; }
+  ~ScopeGuard() {
     --depth_;
     scopes_.resize(size_);
   }
-  Level(const Level&) = delete;
-  Level& operator=(const Level&) = delete;
+  ScopeGuard(const ScopeGuard&) = delete;
+  ScopeGuard& operator=(const ScopeGuard&) = delete;
 
  private:
   Scopes& scopes_;
@@ -63,11 +63,11 @@ Result<> Importer::spend(int64_t steps, const Loc& where) {
 }
 
 bool Importer::is_spent() const {
-  return steps_ >= kMaxSteps || graph_.node_count() >= kMaxNodes || refused_.diagnostics.size() >= kMaxErrors;
+  return steps_ >= kMaxSteps || graph().node_count() >= kMaxNodes || refused_.diagnostics.size() >= kMaxErrors;
 }
 
 Result<> Importer::check_nodes(const Loc& where) const {
-  if (graph_.node_count() < kMaxNodes) return {};
+  if (graph().node_count() < kMaxNodes) return {};
   return fail(where,
               fmt::format("the model, with its loops unrolled and its functions written out, has more than {} "
                           "nodes",
@@ -76,15 +76,16 @@ Result<> Importer::check_nodes(const Loc& where) const {
 }
 
 std::string Importer::unique_name(const std::string& wish) {
-  if (!wish.empty() && graph_.find(wish) == kNoValue) return wish;
+  if (!wish.empty() && graph().find(wish) == kNoValue) return wish;
   for (int64_t& i = used_[wish];;)
-    if (std::string name = fmt::format("{}_{}", wish, ++i); graph_.find(name) == kNoValue) return name;
+    if (std::string name = fmt::format("{}_{}", wish, ++i); graph().find(name) == kNoValue) return name;
 }
 
 Expr Importer::fresh_symbol(const std::string& wish, int64_t most) {
   std::string name = wish;
-  for (int64_t& i = used_["symbol " + wish]; graph_.symbols.contains(name);) name = fmt::format("{}_{}", wish, ++i);
-  graph_.symbols[name] = Range(0, most);
+  for (int64_t& i = used_["symbol " + wish]; graph().symbols.contains(name) || !taken_symbols_.insert(name).second;)
+    name = fmt::format("{}_{}", wish, ++i);
+  graph().symbols[name] = Range(0, most);
   return Expr::symbol(name);
 }
 
@@ -105,12 +106,12 @@ std::string_view Importer::other_kind(ValueId v) const {
 
 Result<std::vector<ValueId>> Importer::inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments,
                                                const Loc& where) {
-  const Level level(scopes_, depth_);
+  const ScopeGuard guard(scopes_, depth_);
   if (depth_ > kMaxDepth) return fail(where, "bodies are nested too deeply");
   DLC_CHECK(spend(1, where));
   if (static_cast<size_t>(body.input_size()) != arguments.size())
     return fail(where, fmt::format("the body takes {} values, {} are given", body.input_size(), arguments.size()));
-  scopes_.emplace_back();
+  scopes_.push_back({.values = {}, .level = level(), .declared = {}, .dims = {}});
   declare(body);
   DLC_CHECK(import_initializers(body));
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -148,13 +149,13 @@ static onnx::NodeProto bound(const onnx::NodeProto& node, const onnx::NodeProto&
 Result<std::vector<ValueId>> Importer::call(const Function& function, const onnx::NodeProto& node,
                                             std::vector<ValueId> inputs, const Loc& where) {
   const onnx::FunctionProto& f = *function.proto;
-  const Level level(scopes_, depth_);
+  const ScopeGuard guard(scopes_, depth_);
   if (depth_ > kMaxDepth) return fail(where, "functions call each other too deeply");
   if (inputs.size() > static_cast<size_t>(f.input_size()))
     return fail(where,
                 fmt::format("function '{}' takes {} values, {} are given", f.name(), f.input_size(), inputs.size()));
   const auto outer = opsets_;
-  scopes_.push_back({{}, true});
+  scopes_.push_back({.values = {}, .sealed = true, .level = level(), .declared = {}, .dims = {}});
   for (int i = 0; i < f.input_size(); ++i)
     DLC_CHECK(
         define(f.input(i), static_cast<size_t>(i) < inputs.size() ? inputs[static_cast<size_t>(i)] : kNoValue, where));
@@ -181,21 +182,21 @@ Importer::Sources Importer::sources_of(ValueId v) const {
   while (!stack.empty()) {
     const ValueId top = stack.back();
     stack.pop_back();
-    if (!seen.insert(top).second || evaluated_.contains(top)) continue;
-    const Value& value = graph_.value(top);
+    if (!seen.insert(top).second || levels_.back().evaluated.contains(top)) continue;
+    const Value& value = graph().value(top);
     if (value.constant) continue;
     if (value.producer == kNoNode) {
       sources.inputs.push_back(top);
       continue;
     }
     if (!sources.nodes.insert(value.producer).second) continue;
-    for (const ValueId in : graph_.node(value.producer).inputs) stack.push_back(in);
+    for (const ValueId in : graph().node(value.producer).inputs) stack.push_back(in);
   }
   return sources;
 }
 
 const Tensor* Importer::given_tensor(ValueId input) const {
-  const auto it = options_.given.find(graph_.value(input).name);
+  const auto it = level() > 0 ? options_.given.end() : options_.given.find(graph().value(input).name);
   return it == options_.given.end() || it->second.sequence || it->second.tensors.size() != 1
              ? nullptr
              : it->second.tensors.data();
@@ -207,42 +208,43 @@ bool Importer::can_fix(ValueId v) const {
 
 Result<> Importer::fix_input(ValueId input, const Loc& where) {
   const Tensor& t = *given_tensor(input);
-  Value& value = graph_.value(input);
+  Value& value = graph().value(input);
   Bindings dims;
-  const bool same = t.dtype() == value.type.dtype && bind_shape("input", value.type, t.shape(), graph_.symbols, dims);
+  const bool same = t.dtype() == value.type.dtype && bind_shape("input", value.type, t.shape(), graph().symbols, dims);
   if (!same)
     return fail(where, fmt::format("input '{}' is {}, the model takes {}", value.name, to_string(t.dtype(), t.shape()),
                                    to_string(value.type)));
   value.constant = t;
   value.type = type_of(t);
-  std::erase(graph_.inputs, input);
+  std::erase(graph().inputs, input);
   return {};
 }
 
 // Small results on the way are kept: in a loop whose condition depends on its state, every trip asks again.
 Result<Tensor> Importer::fixed_value(ValueId v, const Loc& where) {
   const auto at_hand = [&](ValueId x) -> const Tensor* {
-    const auto it = evaluated_.find(x);
-    if (it != evaluated_.end()) return &it->second;
-    return graph_.value(x).constant ? &*graph_.value(x).constant : nullptr;
+    const auto it = evaluated().find(x);
+    if (it != evaluated().end()) return &it->second;
+    return graph().value(x).constant ? &*graph().value(x).constant : nullptr;
   };
   if (const Tensor* t = at_hand(v)) return *t;
   const Sources sources = sources_of(v);
   for (const ValueId in : sources.inputs)
     if (given_tensor(in) == nullptr)
-      return fail(where, fmt::format("depends on the input '{}'", graph_.value(in).name));
+      return fail(where, fmt::format("depends on the input '{}'", graph().value(in).name));
   for (const ValueId in : sources.inputs) DLC_CHECK(fix_input(in, where));
-  if (!sources.inputs.empty()) known_.emplace(graph_);
+  if (!sources.inputs.empty()) levels_.back().known.emplace(graph());
   if (const Tensor* t = at_hand(v)) return *t;
   Graph part;
-  part.symbols = graph_.symbols;
+  part.symbols = graph().symbols;
   std::map<ValueId, ValueId> to{{kNoValue, kNoValue}};
   std::vector<const Node*> made;          // by the part's nodes
   for (const NodeId n : sources.nodes) {  // a node's inputs are older than the node
-    const Node& node = graph_.node(n);
+    const Node& node = graph().node(n);
+    if (!node.bodies.empty()) return fail(where, "depends on control flow that runs when the model runs");
     std::vector<ValueId> in;
     for (const ValueId i : node.inputs) {
-      if (!to.contains(i)) to[i] = part.add_constant(graph_.value(i).name, *at_hand(i));
+      if (!to.contains(i)) to[i] = part.add_constant(graph().value(i).name, *at_hand(i));
       in.push_back(to.at(i));
     }
     DLC_TRY(const NodeId copy, part.add_node(node.op, std::move(in), node.attrs, node.locations));
@@ -260,7 +262,7 @@ Result<Tensor> Importer::fixed_value(ValueId v, const Loc& where) {
   DLC_TRY(auto values, run_graph(part, {}, {}, [&](NodeId n, std::span<const Tensor> results) {
             const auto& outputs = made[static_cast<size_t>(n)]->outputs;
             for (size_t i = 0; i < outputs.size(); ++i)
-              if (results[i].elements() <= ValueInference::kMaxElements) evaluated_.emplace(outputs[i], results[i]);
+              if (results[i].elements() <= ValueInference::kMaxElements) evaluated().emplace(outputs[i], results[i]);
           }));
   return values[0];
 }

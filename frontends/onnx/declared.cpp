@@ -69,10 +69,10 @@ bool Importer::fits(const onnx::TypeProto::Tensor& declared, const TensorType& g
   for (size_t i = 0; i < given.shape.size(); ++i) {
     const auto& d = declared.shape().dim(static_cast<int>(i));
     if (d.has_dim_value()) {
-      if (d.dim_value() >= 0 && !can_be_equal(Expr(d.dim_value()), given.shape[i], graph_.symbols)) return false;
+      if (d.dim_value() >= 0 && !can_be_equal(Expr(d.dim_value()), given.shape[i], graph().symbols)) return false;
     } else if (!d.dim_param().empty()) {
       const auto [known, fresh] = scopes_.back().dims.emplace(d.dim_param(), given.shape[i]);
-      if (!fresh && !can_be_equal(known->second, given.shape[i], graph_.symbols)) return false;
+      if (!fresh && !can_be_equal(known->second, given.shape[i], graph().symbols)) return false;
     }
   }
   return true;
@@ -98,14 +98,14 @@ Result<> Importer::check_declared(const std::string& name, ValueId v, const Loc&
         return contradiction(kind_of(*type), b->present ? "a sequence" : "an absent optional value");
       const auto& element = type->sequence_type().elem_type();
       for (const ValueId e : b->elements)
-        if (element.has_tensor_type() && !same_element(element.tensor_type(), graph_.value(e).type.dtype))
+        if (element.has_tensor_type() && !same_element(element.tensor_type(), graph().value(e).type.dtype))
           return contradiction("a sequence of " + to_string(element.tensor_type()),
-                               "one of " + dlc::to_string(graph_.value(e).type.dtype));
+                               "one of " + dlc::to_string(graph().value(e).type.dtype));
       continue;
     }
     if (!type->has_tensor_type()) return contradiction(kind_of(*type), "a tensor");
-    if (!fits(type->tensor_type(), graph_.value(v).type))
-      return contradiction(to_string(type->tensor_type()), dlc::to_string(graph_.value(v).type));
+    if (!fits(type->tensor_type(), graph().value(v).type))
+      return contradiction(to_string(type->tensor_type()), dlc::to_string(graph().value(v).type));
   }
   return {};
 }

@@ -1,12 +1,12 @@
-// If, Loop, Scan and SequenceMap. A graph has no branches and no loops: the branch is taken, and the body repeated,
-// while the model is imported. So a trip count must be known then (NodeView::known_ints), and a condition unless both
-// branches give the same types.
+// If, Loop, Scan and SequenceMap. What is known while the model is imported needs no control flow: the branch is taken,
+// and the body of a short loop repeated. The rest becomes `if` and `loop` (run_time_control.cpp).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "frontends/onnx/importer.h"
+#include "frontends/onnx/run_time_control.h"
 #include "frontends/onnx/tables.h"
 #include "frontends/onnx/tensor_proto.h"
 
@@ -16,41 +16,18 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-Result<int64_t> known_number(const NodeView& n, ValueId v, std::string_view what) {
-  DLC_TRY(const auto known, n.known_ints_of(v, what));
-  if (known.size() != 1 || !known[0].constant()) return n.error(fmt::format("{} must be one known number", what));
-  return *known[0].constant();
-}
-
-// Where only the run knows the condition: both branches are computed, and of each pair of results one is taken.
-Result<Values> both_branches(const NodeView& n) {
-  DLC_TRY(const ValueId condition, scalar_input(n, 0));
-  DLC_TRY(const auto* then_body, n.attr_graph("then_branch"));
-  DLC_TRY(const auto* else_body, n.attr_graph("else_branch"));
-  DLC_TRY(const Values yes, n.inlined(*then_body, {}));
-  DLC_TRY(const Values no, n.inlined(*else_body, {}));
-  if (yes.size() != no.size()) return n.error("the branches differ in the number of their outputs");
-  Values results;
-  for (size_t i = 0; i < yes.size(); ++i) {
-    const bool tensors = yes[i] > kNoValue && no[i] > kNoValue;
-    if (!tensors || n.graph().value(yes[i]).type != n.graph().value(no[i]).type)
-      return n.error(fmt::format("the condition is known only when the model runs, and output {} differs in type{}", i,
-                                 tensors ? fmt::format(": {} or {}", to_string(n.graph().value(yes[i]).type),
-                                                       to_string(n.graph().value(no[i]).type))
-                                         : ""),
-                     "make the condition a constant, or both branches give the same type");
-    DLC_TRY(const ValueId r, n.emit("where", {condition, yes[i], no[i]}));
-    results.push_back(r);
-  }
-  return results;
-}
-
 Result<Values> if_(const NodeView& n) {
   if (!n.has(0)) return n.error("the condition is missing");
-  const auto known = n.known_ints(0, "the condition");
-  if (!known || known->size() != 1 || !(*known)[0].constant()) return both_branches(n);
-  DLC_TRY(const auto* body, n.attr_graph((*known)[0].is(0) ? "else_branch" : "then_branch"));
-  return n.inlined(*body, {});
+  const auto branch = [&](const std::vector<Expr>& condition) -> Result<Values> {
+    DLC_TRY(const auto* body, n.attr_graph(condition[0].is(0) ? "else_branch" : "then_branch"));
+    return n.inlined(*body, {});
+  };
+  const auto is_one = [](const auto& known) { return known && known->size() == 1 && (*known)[0].constant(); };
+  if (const auto settled = n.settled_ints(n.in(0)); is_one(settled)) return branch(*settled);
+  auto results = run_time_if(n);
+  if (results || !n.can_settle(n.in(0))) return results;
+  const auto known = n.known_ints(0, "the condition");  // which makes given inputs constants
+  return is_one(known) ? branch(*known) : std::move(results);
 }
 
 // Tensors of the same type under one more dim, at `axis`.
@@ -76,49 +53,83 @@ Result<ValueId> empty_stack(const NodeView& n, const onnx::ValueInfoProto& v) {
   return n.add_constant(std::move(none));
 }
 
+// As many nodes as a loop may become when it is written out.
+constexpr int64_t kUnrolledNodes = 1024;
+
+int64_t nodes_in(const onnx::GraphProto& g) {
+  int64_t n = g.node_size();
+  for (const auto& node : g.node())
+    for (const auto& a : node.attribute()) n += a.has_g() ? nodes_in(a.g()) : 0;
+  return n;
+}
+
+// The one number that an operand is, if the run does not decide it. `settle`: given inputs may become constants.
+std::optional<int64_t> number(const NodeView& n, ValueId v, bool settle) {
+  auto known = n.settled_ints(v);
+  if (!known && settle && n.can_settle(v)) {
+    const auto given = n.known_ints_of(v, "value");
+    if (given) known = *given;
+  }
+  if (!known || known->size() != 1) return std::nullopt;
+  return (*known)[0].constant();
+}
+
 // Inputs: trip count, condition, carried values. The body takes the iteration, the condition and the carried values,
-// and gives the condition, the carried values and what is stacked.
-Result<Values> loop(const NodeView& n) {
-  DLC_TRY(const auto* body, n.attr_graph("body"));
-  const size_t carried = n.input_count() > 2 ? n.input_count() - 2 : 0;
-  const auto outputs = static_cast<size_t>(body->output_size());
-  if (static_cast<size_t>(body->input_size()) != carried + 2 || outputs < carried + 1)
-    return n.error("the body's inputs and outputs do not fit the carried values");
-  int64_t trips = INT64_MAX;
-  if (n.has(0)) {
-    DLC_TRY(trips, known_number(n, n.in(0), "the trip count"));
-  }
-  bool going = true;
-  if (n.has(1)) {
-    DLC_TRY(const int64_t first, known_number(n, n.in(1), "the condition"));
-    going = first != 0;
-  }
+// and gives the condition, the carried values and what is stacked. Nothing: it is not known how often the body runs, or
+// that is more than `most` nodes.
+Result<std::optional<Values>> unrolled(const NodeView& n, const onnx::GraphProto& body, size_t carried, int64_t most,
+                                       bool settle) {
+  const auto outputs = static_cast<size_t>(body.output_size());
+  const int64_t most_trips = most / std::max<int64_t>(nodes_in(body), 1);
+  std::optional<int64_t> trips = INT64_MAX, going = 1;
+  if (n.has(0)) trips = number(n, n.in(0), settle);
+  if (n.has(1)) going = number(n, n.in(1), settle);
+  if (!trips || !going) return std::nullopt;
+  const bool counted = n.has(0);
   Values state(n.inputs().begin() + static_cast<std::ptrdiff_t>(n.input_count() - carried), n.inputs().end());
   std::vector<Values> stacks(outputs - carried - 1);
-  for (int64_t i = 0; going && i < trips; ++i) {
+  if (counted && *going != 0 && *trips > most_trips) return std::nullopt;
+  for (int64_t i = 0; *going != 0 && i < *trips; ++i) {
+    if (i >= most_trips) return std::nullopt;
     DLC_TRY(Tensor index, Tensor::make(kS64, {}));
     index.set_int(0, i);
     DLC_TRY(const ValueId yes, n.scalar(kBool, 1));
     Values arguments{n.add_constant(std::move(index)), yes};
     arguments.insert(arguments.end(), state.begin(), state.end());
-    DLC_TRY(const Values results, n.inlined(*body, std::move(arguments)));
+    DLC_TRY(const Values results, n.inlined(body, std::move(arguments)));
     state.assign(results.begin() + 1, results.begin() + 1 + static_cast<std::ptrdiff_t>(carried));
     for (size_t s = 0; s < stacks.size(); ++s) stacks[s].push_back(results[carried + 1 + s]);
-    if (i + 1 == trips) break;  // nobody asks any more
-    DLC_TRY(const int64_t next, known_number(n, results[0], "the condition of the loop's next iteration"));
-    going = next != 0;
+    if (i + 1 == *trips) break;  // nobody asks any more
+    going = number(n, results[0], settle);
+    if (!going) return std::nullopt;
   }
   Values results = state;
   for (size_t s = 0; s < stacks.size(); ++s) {
     ValueId v = kNoValue;
     if (stacks[s].empty()) {
-      DLC_TRY(v, empty_stack(n, body->output(static_cast<int>(carried + 1 + s))));
+      DLC_TRY(v, empty_stack(n, body.output(static_cast<int>(carried + 1 + s))));
     } else {
       DLC_TRY(v, stacked(n, stacks[s], 0));
     }
     results.push_back(v);
   }
   return results;
+}
+
+// Written out where that is short. Sequences have as many elements as the trips make of them, so that a loop over them
+// can only be written out.
+Result<Values> loop(const NodeView& n) {
+  DLC_TRY(const auto* body, n.attr_graph("body"));
+  const size_t carried = n.input_count() > 2 ? n.input_count() - 2 : 0;
+  if (static_cast<size_t>(body->input_size()) != carried + 2 || static_cast<size_t>(body->output_size()) < carried + 1)
+    return n.error("the body's inputs and outputs do not fit the carried values");
+  DLC_TRY(auto short_one, unrolled(n, *body, carried, kUnrolledNodes, false));
+  if (short_one) return *std::move(short_one);
+  bool never_ends = false;
+  auto results = run_time_loop(n, *body, carried, never_ends);
+  if (results || never_ends) return results;
+  DLC_TRY(auto long_one, unrolled(n, *body, carried, INT64_MAX, true));
+  return long_one ? Result<Values>(*std::move(long_one)) : std::move(results);
 }
 
 // Element `at` of a tensor's axis, without that axis.
@@ -133,12 +144,6 @@ Result<ValueId> element(const NodeView& n, ValueId v, int64_t axis, int64_t at) 
   return n.emit("squeeze", {row}, {{"axes", std::vector<Expr>{Expr(axis)}}});
 }
 
-// How a Scan walks one of its inputs or outputs.
-struct Walk {
-  int64_t axis = 0;
-  bool backward = false;
-};
-
 Result<std::vector<Walk>> walks(const NodeView& n, const char* axes, const char* directions, size_t count) {
   DLC_TRY(const auto axis, n.attr_ints(axes, std::vector<int64_t>(count, 0)));
   DLC_TRY(const auto direction, n.attr_ints(directions, std::vector<int64_t>(count, 0)));
@@ -151,24 +156,30 @@ Result<std::vector<Walk>> walks(const NodeView& n, const char* axes, const char*
 
 // One pass over the scanned inputs from this state: the last state, then the stacked outputs.
 Result<Values> scan_over(const NodeView& n, const onnx::GraphProto& body, Values state, const Values& scanned,
-                         const std::vector<Walk>& in, const std::vector<Walk>& out) {
-  std::optional<int64_t> length;
-  std::vector<int64_t> axes;
+                         std::vector<Walk> in, const std::vector<Walk>& out) {
+  DLC_CHECK(n.check_tensors(scanned));
   for (size_t i = 0; i < scanned.size(); ++i) {
     const auto& shape = n.graph().value(scanned[i]).type.shape;
-    DLC_TRY(const int64_t axis, checked_axis(n, in[i].axis, static_cast<int64_t>(shape.size())));
-    const auto extent = shape[static_cast<size_t>(axis)].constant();
-    if (!extent) return n.error("the length must be known when compiling", "bind it with --dim NAME=VALUE");
-    if (length && *length != *extent) return n.error("the scanned inputs differ in length");
-    length = extent;
-    axes.push_back(axis);
+    DLC_TRY(in[i].axis, checked_axis(n, in[i].axis, static_cast<int64_t>(shape.size())));
   }
-  if (!length || *length == 0) return n.error("nothing to scan");
+  const auto length_of = [&](size_t i) {
+    return n.graph().value(scanned[i]).type.shape[static_cast<size_t>(in[i].axis)];
+  };
+  for (size_t i = 1; i < scanned.size(); ++i)
+    if (length_of(i).constant() && length_of(0).constant() && length_of(i) != length_of(0))
+      return n.error("the scanned inputs differ in length");
+  const auto length = length_of(0).constant();
+  if (length == 0) return n.error("nothing to scan");
+  const bool long_one = length && *length > kUnrolledNodes / std::max<int64_t>(nodes_in(body), 1);
+  if (!length || long_one) {
+    auto results = run_time_scan(n, body, state, scanned, in, out);
+    if (results || !length) return results;
+  }
   std::vector<Values> stacks(out.size());
   for (int64_t t = 0; t < *length; ++t) {
     Values arguments = state;
     for (size_t i = 0; i < scanned.size(); ++i) {
-      DLC_TRY(const ValueId e, element(n, scanned[i], axes[i], in[i].backward ? *length - 1 - t : t));
+      DLC_TRY(const ValueId e, element(n, scanned[i], in[i].axis, in[i].backward ? *length - 1 - t : t));
       arguments.push_back(e);
     }
     DLC_TRY(const Values results, n.inlined(body, std::move(arguments)));

@@ -22,6 +22,7 @@ namespace onnx_frontend {
 namespace {
 
 constexpr int kMinOpset = 1;         // before kFirstOpset only ops that did not change
+constexpr int kMaxTries = 32;        // to import a model with other choices
 constexpr int kRecursionLimit = 64;  // of protobuf messages: subgraphs in attributes nest four messages a level
 
 // What messages call a node.
@@ -64,7 +65,8 @@ Result<> check_dims(const OnnxOptions& options, const std::map<std::string, std:
 }  // namespace
 
 Importer::Importer(Graph& graph, std::string file, std::string folder, const OnnxOptions& options)
-    : graph_(graph), known_(graph), file_(std::move(file)), folder_(std::move(folder)), options_(options) {
+    : file_(std::move(file)), folder_(std::move(folder)), options_(options) {
+  levels_.emplace_back(graph);
   scopes_.emplace_back();
 }
 
@@ -146,7 +148,7 @@ Result<TensorType> Importer::input_type(const std::string& name, const onnx::Typ
     const auto& d = t.shape().dim(i);
     if (d.has_dim_value() && d.dim_value() > 1 && options_.symbolic_dims) {
       const std::string symbol = symbol_of(fmt::format("d{}", d.dim_value()));
-      graph_.symbols[symbol] = Range(options_.default_range.lo, options_.default_range.hi);
+      graph().symbols[symbol] = Range(options_.default_range.lo, options_.default_range.hi);
       type.shape.push_back(Expr::symbol(symbol));
       continue;
     }
@@ -161,7 +163,7 @@ Result<TensorType> Importer::input_type(const std::string& name, const onnx::Typ
     const auto bound = options_.dims.contains(model_name) ? options_.dims.find(model_name) : options_.dims.find(symbol);
     const Interval range = bound == options_.dims.end() ? options_.default_range : bound->second;
     const bool fixed = range.lo == range.hi;
-    if (!fixed) graph_.symbols[symbol] = Range(range.lo, range.hi);
+    if (!fixed) graph().symbols[symbol] = Range(range.lo, range.hi);
     type.shape.push_back(fixed ? Expr(range.lo) : Expr::symbol(symbol));
     if (named) scopes_.back().dims.emplace(model_name, type.shape.back());
   }
@@ -175,7 +177,7 @@ Result<> Importer::import_initializers(const onnx::GraphProto& g) {
     if (scopes_.back().values.contains(t.name()))
       return fail(where, fmt::format("initializer '{}' is defined twice", t.name()));
     DLC_TRY(Tensor tensor, to_tensor(t, folder_, where, &model_));
-    DLC_CHECK(define(t.name(), graph_.add_constant(unique_name(t.name()), std::move(tensor)), where));
+    DLC_CHECK(define(t.name(), graph().add_constant(unique_name(t.name()), std::move(tensor)), where));
   }
   return {};
 }
@@ -196,7 +198,7 @@ Result<ValueId> Importer::import_elements(const onnx::ValueInfoProto& v, const o
     if (!element.tensor_type().has_shape() || element.tensor_type().shape().dim_size() != t.rank())
       type.mutable_tensor_type()->clear_shape();
     DLC_TRY(TensorType tensor, input_type(name, type, &t));
-    b.elements.push_back(graph_.add_input(name, std::move(tensor)));
+    b.elements.push_back(graph().add_input(name, std::move(tensor)));
   }
   return add_bundle(std::move(b));
 }
@@ -220,7 +222,7 @@ Result<> Importer::import_input(const onnx::ValueInfoProto& v) {
   }
   const bool known = given != options_.given.end() && given->second.tensors.size() == 1;
   DLC_TRY(TensorType tensor, input_type(v.name(), *type, known ? given->second.tensors.data() : nullptr));
-  const ValueId input = graph_.add_input(v.name(), std::move(tensor));
+  const ValueId input = graph().add_input(v.name(), std::move(tensor));
   if (options_.fold_given && given_tensor(input) != nullptr) DLC_CHECK(fix_input(input, where));
   return define(v.name(), input, where);
 }
@@ -243,9 +245,10 @@ Result<> Importer::define(const std::string& name, ValueId v, const Loc& where) 
   return check_declared(name, v, where);
 }
 
-Result<ValueId> Importer::lookup(const std::string& name, const Loc& where) const {
+Result<ValueId> Importer::lookup(const std::string& name, const Loc& where) {
   for (size_t i = scopes_.size(); i-- > 0;) {
-    if (const auto it = scopes_[i].values.find(name); it != scopes_[i].values.end()) return it->second;
+    if (const auto it = scopes_[i].values.find(name); it != scopes_[i].values.end())
+      return captured(it->second, scopes_[i].level);
     if (scopes_[i].sealed) break;
   }
   return fail(where, fmt::format("value '{}' is used before it is made", name),
@@ -305,7 +308,7 @@ Result<std::vector<ValueId>> Importer::import_op(const OpEntry& entry, const onn
 Result<> Importer::import_model_nodes(const onnx::GraphProto& g) {
   for (int i = 0; i < g.node_size(); ++i) {
     const onnx::NodeProto& node = g.node(i);
-    const auto first = static_cast<NodeId>(graph_.node_count());
+    const auto first = static_cast<NodeId>(graph().node_count());
     Error why;
     check_supported(node, why);
     const bool is_lost = needs_missing(node);
@@ -316,7 +319,7 @@ Result<> Importer::import_model_nodes(const onnx::GraphProto& g) {
       if (is_spent()) break;
       continue;
     }
-    OnnxNode made{name_of(node, i), node.op_type(), first, static_cast<NodeId>(graph_.node_count()), {}};
+    OnnxNode made{name_of(node, i), node.op_type(), first, static_cast<NodeId>(graph().node_count()), {}};
     for (const std::string& result : node.output())
       if (const auto v = scopes_.back().values.find(result); v != scopes_.back().values.end())
         made.results.push_back(v->second);
@@ -372,13 +375,13 @@ Result<> Importer::import_outputs(const onnx::GraphProto& g) {
     DLC_TRY(const ValueId id, lookup(v.name(), {file_, 0, 0, v.name()}));
     const Bundle* b = bundle(id);
     if (b == nullptr) {
-      graph_.outputs.push_back(id);
-      graph_.output_names.push_back(v.name());
+      graph().outputs.push_back(id);
+      graph().output_names.push_back(v.name());
       continue;
     }
     for (size_t i = 0; i < b->elements.size(); ++i) {
-      graph_.outputs.push_back(b->elements[i]);
-      graph_.output_names.push_back(sequence_element(v.name(), i));
+      graph().outputs.push_back(b->elements[i]);
+      graph().output_names.push_back(sequence_element(v.name(), i));
     }
   }
   return {};
@@ -386,7 +389,7 @@ Result<> Importer::import_outputs(const onnx::GraphProto& g) {
 
 Result<> Importer::import(const onnx::ModelProto& model) {
   const auto& g = model.graph();
-  if (!g.name().empty()) graph_.name = symbol_name(g.name());
+  if (!g.name().empty()) graph().name = symbol_name(g.name());
   DLC_CHECK(import_opsets(model.opset_import()));
   const bool standard = std::ranges::any_of(g.node(), [](const auto& n) { return is_default_domain(n.domain()); });
   if (!opsets_.contains("") && standard)
@@ -430,13 +433,26 @@ Result<Graph> import_model(const MappedFile& file, const std::string& file_name,
   if (!model.has_graph() || !model.has_ir_version()) return fail(where, "is not an ONNX model: it has no graph");
   onnx_frontend::clean_names(model);
   onnx_frontend::tell_nodes_apart(model);
-  Graph graph;
-  onnx_frontend::Importer importer(graph, file_name, folder, options);
-  importer.set_model(file);
-  DLC_CHECK(importer.import(model));
-  DLC_CHECK(verify(graph));
-  if (nodes != nullptr) *nodes = std::move(importer.nodes());
-  return graph;
+  // Choices are tried in order until the whole model can be imported; of none what the first try said is told.
+  Error first;
+  std::vector<bool> choices;
+  for (int tries = 1;; ++tries) {
+    Graph graph;
+    onnx_frontend::Importer importer(graph, file_name, folder, options);
+    importer.set_model(file);
+    importer.set_choices(choices);
+    auto imported = importer.import(model);
+    if (imported) {
+      DLC_CHECK(verify(graph));
+      if (nodes != nullptr) *nodes = std::move(importer.nodes());
+      return graph;
+    }
+    if (tries == 1) first = std::move(imported).error();
+    choices = importer.choices();
+    while (!choices.empty() && choices.back()) choices.pop_back();
+    if (choices.empty() || tries == onnx_frontend::kMaxTries) return std::unexpected(std::move(first));
+    choices.back() = true;
+  }
 }
 
 }  // namespace

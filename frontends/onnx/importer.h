@@ -7,6 +7,7 @@
 #include <onnx/onnx.pb.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,6 +29,13 @@ class Importer;
 
 inline constexpr int kFirstOpset = 7, kMaxOpset = 27;
 inline bool is_default_domain(std::string_view d) { return d.empty() || d == "ai.onnx"; }
+
+// A body of control flow: a closed graph, and the values around it that its last inputs stand for.
+struct Body {
+  Graph graph;
+  std::vector<ValueId> results;                       // of the graph, or no tensors
+  std::vector<std::pair<ValueId, ValueId>> captured;  // outside, inside
+};
 
 // One ONNX node during import. Getters check the attribute's type; a wrong one is an error that names it.
 class NodeView {
@@ -68,6 +76,13 @@ class NodeView {
   Result<Tensor> attr_tensor(std::string_view name) const;
   Result<const onnx::GraphProto*> attr_graph(std::string_view name) const;
 
+  // Control flow (dlc/graph/control.h): a body with what `make` makes in it; until it returns, graph() is the body's.
+  Result<Body> body(std::string name, const std::function<Result<std::vector<ValueId>>()>& make) const;
+  // A value of the graph around the body that is being made.
+  ValueId captured(ValueId v) const;
+  // Adds `op` with these bodies. `operands`: those that come before what the bodies capture; `results`: their types.
+  Result<std::vector<ValueId>> control(std::string op, std::vector<ValueId> operands, std::vector<Body> bodies,
+                                       std::vector<TensorType> results, Attrs attrs = {}) const;
   // Imports the nodes of a subgraph with these values for its inputs; returns its outputs.
   Result<std::vector<ValueId>> inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments) const;
 
@@ -81,6 +96,13 @@ class NodeView {
   Result<std::vector<Expr>> bounds_of(ValueId v, std::string_view what, Interval range = kAnyBound) const;
   static constexpr Interval kAnyBound{-(int64_t{1} << 40), int64_t{1} << 40};
   bool is_known(size_t input) const;  // every element, as known_ints would give it
+  // The elements if they are known whatever the inputs of the model are; those may be given, but decide nothing here.
+  std::optional<std::vector<Expr>> settled_ints(ValueId v) const;
+  bool choose() const;  // of two ways to import the node, of which the rest of the model may accept only one
+  // Whether known_ints_of() would make given inputs constants to know it.
+  bool can_settle(ValueId v) const;
+  const std::vector<ValueId>* elements_of(ValueId v) const;  // null: no sequence
+  std::string_view other_kind(ValueId v) const;              // "" for a tensor
   Result<Tensor> constant(size_t input, std::string_view what) const;
 
   // Adds a node and returns its first result / all results.
@@ -153,8 +175,10 @@ class Importer {
   void set_model(MappedFile model) { model_ = std::move(model); }
   const MappedFile& model() const { return model_; }
 
-  Graph& graph() { return graph_; }
-  ValueInference& values() { return *known_; }  // of integer tensors: shapes, slice bounds
+  // The one that is being made: the model's, or that of a body.
+  Graph& graph() { return *levels_.back().graph; }
+  const Graph& graph() const { return *levels_.back().graph; }
+  ValueInference& values() { return *levels_.back().known; }  // of integer tensors: shapes, slice bounds
   const std::string& file() const { return file_; }
   const std::string& folder() const { return folder_; }
 
@@ -169,14 +193,43 @@ class Importer {
   Expr fresh_symbol(const std::string& wish, int64_t most);
   // A body of nodes that sees the values around it.
   Result<std::vector<ValueId>> inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments, const Loc& where);
+  // A closed graph of its own, what `make` makes in it; its outputs are the results that are tensors.
+  Result<Body> body(std::string name, const std::function<Result<std::vector<ValueId>>()>& make, const Loc& where);
+  // A value of the graph of level `from`, in the one that is being made: captured where it is outside.
+  ValueId captured(ValueId v, size_t from);
+  size_t level() const { return levels_.size() - 1; }
+  // Gives bodies the same inputs from outside, those that either has.
+  static std::vector<ValueId> align(std::span<Body> bodies, const Graph& around);
+  // The next of the choices that no rule decides: false at first. Where the import fails because of them, it is made
+  // again with others (import_model).
+  bool choose();
+  void set_choices(std::vector<bool> choices) { choices_ = std::move(choices); }
+  const std::vector<bool>& choices() const { return choices_; }
   // Whether the inputs that `v` is computed from are all given.
   bool can_fix(ValueId v) const;
   // Whether a given input becomes a constant only if there is no other way.
   bool keeps_inputs() const { return options_.symbolic_dims; }
   // The tensor that `v` is for the inputs the model will be given; those it depends on become constants.
   Result<Tensor> fixed_value(ValueId v, const Loc& where);
+  // Whether no input decides it, so that fixed_value() changes nothing; it need not be able to compute it.
+  bool is_fixed(ValueId v) const { return sources_of(v).inputs.empty(); }
 
  private:
+  // A graph that is being made, the model's or that of a body inside the one before.
+  struct Level {
+    explicit Level(Graph& g) : graph(&g), known(g) {}
+    Graph* graph;
+    std::optional<ValueInference> known;                  // made again when an input became a constant
+    std::unordered_map<ValueId, Tensor> evaluated;        // small values that fixed_value has computed on its way
+    std::map<ValueId, ValueId> captured;                  // values of the graph around: here
+    std::vector<std::pair<ValueId, ValueId>> operands;    // the same for those that are inputs here, in their order
+    std::map<std::string, ValueId, std::less<>> showing;  // values whose shape shows a symbol
+  };
+  std::unordered_map<ValueId, Tensor>& evaluated() { return levels_.back().evaluated; }
+  ValueId capture(ValueId v, size_t level);
+  ValueId showing(const std::string& symbol, size_t level);
+  Result<> close(Body& b, const Loc& where);
+
   struct Sources {
     std::vector<ValueId> inputs;  // that a value is computed from
     std::set<NodeId> nodes;       // that compute it
@@ -194,6 +247,7 @@ class Importer {
   struct Scope {
     std::map<std::string, ValueId> values;
     bool sealed = false;
+    size_t level = 0;  // of the graph that its values are in
     std::multimap<std::string, Declaration> declared;
     std::map<std::string, Expr> dims;  // what the model's names of dims stand for
   };
@@ -231,13 +285,12 @@ class Importer {
   void declare(const onnx::GraphProto& g);
   bool fits(const onnx::TypeProto::Tensor& declared, const TensorType& given);
   Result<> check_declared(const std::string& name, ValueId v, const Loc& where);
-  Result<ValueId> lookup(const std::string& name, const Loc& where) const;
+  Result<ValueId> lookup(const std::string& name, const Loc& where);
   const OpEntry* find_op(const onnx::NodeProto& node) const;
   const Function* find_function(const onnx::NodeProto& node) const;
   int opset_of(const std::string& domain) const;
 
-  Graph& graph_;
-  std::optional<ValueInference> known_;  // made again when an input became a constant
+  std::deque<Level> levels_;
   std::string file_, folder_;
   const OnnxOptions& options_;
   MappedFile model_;
@@ -245,15 +298,16 @@ class Importer {
   std::map<std::tuple<std::string, std::string, std::string>, Function> functions_;  // by domain, name and overload
   std::vector<Scope> scopes_;
   std::vector<OnnxNode> nodes_;
+  std::vector<bool> choices_;
+  size_t chosen_ = 0;  // of them
   Error refused_;
   std::set<std::string, std::less<>> missing_;      // values of what was refused
   int depth_ = 0;                                   // of bodies in bodies
   int64_t steps_ = 0;                               // nodes of the model imported so far, each as often as it is used
   std::deque<Bundle> bundles_;                      // by -2 - ValueId
   std::map<std::string, std::string> dim_symbols_;  // the model's name of a dim: its symbol
-  std::set<std::string> taken_symbols_;             // of dims
+  std::set<std::string> taken_symbols_;             // in any of the graphs
   std::unordered_map<std::string, int64_t> used_;   // the last number tried after a name
-  std::unordered_map<ValueId, Tensor> evaluated_;   // small values that fixed_value has computed on its way
 };
 
 }  // namespace dlc::onnx_frontend

@@ -138,6 +138,42 @@ Result<std::vector<ValueId>> NodeView::inlined(const onnx::GraphProto& body, std
   return importer_.inlined(body, std::move(arguments), loc());
 }
 
+Result<Body> NodeView::body(std::string name, const std::function<Result<std::vector<ValueId>>()>& make) const {
+  return importer_.body(std::move(name), make, loc());
+}
+
+ValueId NodeView::captured(ValueId v) const { return importer_.captured(v, importer_.level() - 1); }
+
+const std::vector<ValueId>* NodeView::elements_of(ValueId v) const {
+  const Bundle* b = importer_.bundle(v);
+  return b != nullptr && b->present ? &b->elements : nullptr;
+}
+
+std::string_view NodeView::other_kind(ValueId v) const { return importer_.other_kind(v); }
+
+Result<std::vector<ValueId>> NodeView::control(std::string op, std::vector<ValueId> operands, std::vector<Body> bodies,
+                                               std::vector<TensorType> results, Attrs attrs) const {
+  DLC_CHECK(importer_.check_nodes(loc()));
+  const auto captured = Importer::align(bodies, graph());
+  operands.insert(operands.end(), captured.begin(), captured.end());
+  Node node{std::move(op), std::move(operands), {}, std::move(attrs), {name_}};
+  for (Body& b : bodies) node.bodies.push_back(std::make_shared<const Graph>(std::move(b.graph)));
+  DLC_TRY(const NodeId id, graph().add_control(std::move(node), std::move(results)));
+  return graph().node(id).outputs;
+}
+
+std::optional<std::vector<Expr>> NodeView::settled_ints(ValueId v) const {
+  if (!other_kind(v).empty()) return std::nullopt;
+  if (auto known = importer_.values().known(v)) return known;
+  if (!importer_.is_fixed(v)) return std::nullopt;
+  const auto known = known_ints_of(v, "value");
+  return known ? std::optional(*known) : std::nullopt;
+}
+
+bool NodeView::choose() const { return importer_.choose(); }
+
+bool NodeView::can_settle(ValueId v) const { return other_kind(v).empty() && importer_.can_fix(v); }
+
 Result<std::vector<Expr>> NodeView::known_ints(size_t input, std::string_view what) const {
   if (!has(input)) return error(fmt::format("input {} ({}) is missing", input, what));
   return known_ints_of(inputs_[input], fmt::format("input {} ({})", input, what));

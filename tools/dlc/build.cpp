@@ -85,20 +85,88 @@ struct Piece {
   Backend* backend = nullptr;
   Program program;
   std::optional<Graph> reference;
+  // Control flow: what it is, and the pieces of each body.
+  std::optional<CompiledPartition> control;
+  std::vector<std::vector<Piece>> bodies;
 };
 
-// Programs for one device, with the extern ops between them.
+Result<> add_pieces(const Graph& g, const std::string& device, Backend* backend, std::vector<Piece>& pieces);
+
+// A body's outputs go by the names of their values: inputs that it hands on are made by no piece.
+Result<> add_body(const Graph& g, const std::string& device, Backend* backend, Piece& piece) {
+  CompiledGraph& body = piece.control->control.bodies.emplace_back();
+  body.symbols = g.symbols;
+  body.inputs = graph_ports(g, false);
+  Graph made = g;
+  made.outputs.clear();
+  made.output_names.clear();
+  for (const ValueId v : g.outputs) {
+    const std::string& name = g.value(v).name;
+    body.outputs.push_back({name, g.value(v).type});
+    if (std::ranges::count(g.inputs, v) > 0 || std::ranges::count(made.outputs, v) > 0) continue;
+    made.outputs.push_back(v);
+    made.output_names.push_back(name);
+  }
+  auto& pieces = piece.bodies.emplace_back();
+  return made.outputs.empty() ? Result<>() : add_pieces(made, device, backend, pieces);
+}
+
+// `g` is the one node.
+Result<Piece> control_piece(const Graph& g, const std::string& device, Backend* backend) {
+  const Node& n = g.node(g.order()[0]);
+  Piece piece;
+  CompiledPartition& part = piece.control.emplace();
+  part.device = piece.device = kControlDevice;
+  part.outputs = g.output_names;
+  part.control.op = n.op;
+  part.control.carried = carried_of(n);
+  for (const ValueId v : g.outputs)
+    part.control.outputs.push_back({static_cast<size_t>(g.value(v).result), g.value(v).type});
+  for (const ValueId v : n.inputs) {
+    part.inputs.push_back(v == kNoValue ? "" : g.value(v).name);
+    if (v != kNoValue && g.value(v).constant) part.weights.emplace_back(g.value(v).name, *g.value(v).constant);
+  }
+  part.report = Json{{"node", n.locations.empty() ? "" : n.locations.front()}}.dump(-1, ' ', false,
+                                                                                    Json::error_handler_t::replace);
+  for (const auto& body : n.bodies) DLC_CHECK(add_body(*body, device, backend, piece));
+  return piece;
+}
+
+// Programs for one device, with the extern ops and the control flow between them.
 Result<> add_pieces(const Graph& g, const std::string& device, Backend* backend, std::vector<Piece>& pieces) {
   DLC_TRY(auto segments, cut_at_externs(g));
   for (Segment& s : segments) {
-    if (s.reference) {
-      pieces.push_back({kReferenceDevice, nullptr, {}, std::move(s.graph)});
-      continue;
+    if (s.kind == Segment::Kind::reference) {
+      pieces.push_back({kReferenceDevice, nullptr, {}, std::move(s.graph), {}, {}});
+    } else if (s.kind == Segment::Kind::control) {
+      DLC_TRY(Piece piece, control_piece(s.graph, device, backend));
+      pieces.push_back(std::move(piece));
+    } else {
+      DLC_TRY(Program program, lower_to_program(s.graph));
+      pieces.push_back({device, backend, std::move(program), {}, {}, {}});
     }
-    DLC_TRY(Program program, lower_to_program(s.graph));
-    pieces.push_back({device, backend, std::move(program), {}});
   }
   return {};
+}
+
+size_t count_of(const std::vector<Piece>& pieces) {
+  size_t n = pieces.size();
+  for (const Piece& piece : pieces)
+    for (const auto& body : piece.bodies) n += count_of(body);
+  return n;
+}
+
+Result<bool> is_refused(const std::vector<Piece>& pieces, const AskDevice& ask) {
+  for (const Piece& piece : pieces) {
+    for (const auto& body : piece.bodies) {
+      DLC_TRY(const bool refused, is_refused(body, ask));
+      if (refused) return true;
+    }
+    if (piece.reference || piece.control) continue;
+    DLC_TRY(const auto refusals, ask(piece.program));
+    if (!refusals.empty()) return true;
+  }
+  return false;
 }
 
 // The machine takes what its description and its plugin do not refuse.
@@ -110,18 +178,13 @@ Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Bu
   };
   std::vector<Piece> pieces;
   if (source.program) {
-    pieces.push_back({backend->name(), backend, *source.program, {}});
+    pieces.push_back({backend->name(), backend, *source.program, {}, {}, {}});
     return pieces;
   }
   // A machine without instructions is given the whole model, unless something of it is refused.
   if (hw.isa.word_bits == 0 && hw.ops.empty()) {
     DLC_CHECK(add_pieces(*source.graph, backend->name(), backend, pieces));
-    bool refused = false;
-    for (const Piece& piece : pieces) {
-      if (piece.reference) continue;
-      DLC_TRY(const auto refusals, ask(piece.program));
-      refused |= !refusals.empty();
-    }
+    DLC_TRY(const bool refused, is_refused(pieces, ask));
     if (!refused) return pieces;
     pieces.clear();
   }
@@ -169,6 +232,79 @@ std::vector<PassTiming> plugin_steps(const std::string& plugin, const EmitResult
   return out;
 }
 
+// Compiles pieces in order of execution; what belongs to each partition follows the order of all_partitions().
+class PieceCompiler {
+ public:
+  PieceCompiler(const std::string& options, ResultStore& results, Built& b, Dump& dump, Progress& progress)
+      : options_(options), results_(results), b_(b), dump_(dump), progress_(progress) {}
+
+  Result<> run(std::vector<Piece> pieces, std::vector<CompiledPartition>& to) {
+    for (Piece& piece : pieces) {
+      const std::string device = piece.device;
+      DLC_TRY(CompiledPartition part, piece.control     ? control(std::move(piece))
+                                      : piece.reference ? reference(*piece.reference)
+                                                        : program(std::move(piece)));
+      to.push_back(std::move(part));
+      progress_.step(device);
+    }
+    return {};
+  }
+
+ private:
+  // Of what has no program.
+  void add_nothing() {
+    b_.programs.emplace_back();
+    b_.files.emplace_back();
+  }
+
+  Result<CompiledPartition> reference(const Graph& g) {
+    add_nothing();
+    return reference_partition(g);
+  }
+
+  Result<CompiledPartition> control(Piece piece) {
+    add_nothing();
+    CompiledPartition part = *std::move(piece.control);
+    for (size_t i = 0; i < piece.bodies.size(); ++i)
+      DLC_CHECK(run(std::move(piece.bodies[i]), part.control.bodies[i].partitions));
+    return part;
+  }
+
+  Result<CompiledPartition> program(Piece piece) {
+    const Stopwatch step;
+    dump_.write(piece.device, "dlcp", dump_.wanted() ? print(piece.program) : std::string());
+    const auto kernels = static_cast<int64_t>(piece.program.kernels.size());
+    EmitResult files;
+    b_.programs.push_back(piece.program);
+    DLC_TRY(CompiledPartition part, compile_partition(piece.device, piece.backend, std::move(piece.program),
+                                                      b_.hardware, options_, &files, results_));
+    double own_ms = 0;  // of the plugin's own steps; the rest is crossing the boundary
+    for (PassTiming& t : plugin_steps(part.device, files)) {
+      own_ms += t.ms;
+      b_.passes.push_back(std::move(t));
+    }
+    b_.passes.push_back({"emit " + piece.device, std::max(step.ms() - own_ms, 0.0), {{"kernels", kernels}}});
+    b_.files.push_back(std::move(files));
+    return part;
+  }
+
+  const std::string& options_;
+  ResultStore& results_;
+  Built& b_;
+  Dump& dump_;
+  Progress& progress_;
+};
+
+// A library is one program: it has no runtime that could run bodies.
+Result<> check_library(const std::vector<Piece>& pieces, const ModelOptions& o) {
+  const auto control = std::ranges::find_if(pieces, [](const Piece& p) { return p.control.has_value(); });
+  if (o.format == "dlca" || control == pieces.end()) return {};
+  return fail(
+      {o.file, 0, 0, field<std::string>(object_of(control->control->report), "node")},
+      fmt::format("a library cannot hold control flow that only a run decides ({})", control->control->control.op),
+      "write a .dlca; or make conditions and numbers of trips known: constants, --dim NAME=VALUE");
+}
+
 Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o, ResultStore& results, Context& cx) {
   const Stopwatch all;
   Built b;
@@ -211,32 +347,9 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
   const Json options{{"format", o.format}, {"name", o.name.empty() ? source.name : o.name}, {"listing", o.listing}};
   // Names may be any bytes of a path.
   const std::string options_text = options.dump(-1, ' ', false, Json::error_handler_t::replace);
-  Progress progress(cx, "partitions", pieces.size());
-  for (Piece& piece : pieces) {
-    step = Stopwatch();
-    if (piece.reference) {
-      DLC_TRY(CompiledPartition part, reference_partition(*piece.reference));
-      b.model.partitions.push_back(std::move(part));
-      b.programs.emplace_back();
-      b.files.emplace_back();
-      continue;
-    }
-    dump.write(piece.device, "dlcp", dump.wanted() ? print(piece.program) : std::string());
-    const auto kernels = static_cast<int64_t>(piece.program.kernels.size());
-    EmitResult files;
-    b.programs.push_back(piece.program);
-    DLC_TRY(CompiledPartition part, compile_partition(piece.device, piece.backend, std::move(piece.program), b.hardware,
-                                                      options_text, &files, results));
-    double own_ms = 0;  // of the plugin's own steps; the rest is crossing the boundary
-    for (PassTiming& t : plugin_steps(part.device, files)) {
-      own_ms += t.ms;
-      b.passes.push_back(std::move(t));
-    }
-    b.passes.push_back({"emit " + piece.device, std::max(step.ms() - own_ms, 0.0), {{"kernels", kernels}}});
-    b.model.partitions.push_back(std::move(part));
-    b.files.push_back(std::move(files));
-    progress.step(piece.device);
-  }
+  DLC_CHECK(check_library(pieces, o));
+  Progress progress(cx, "partitions", count_of(pieces));
+  DLC_CHECK(PieceCompiler(options_text, results, b, dump, progress).run(std::move(pieces), b.model.partitions));
   DLC_CHECK(dump.done());
   b.graph = std::move(source.graph);
   step = Stopwatch();

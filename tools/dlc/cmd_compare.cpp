@@ -102,16 +102,24 @@ Result<Tensor> shaped(const Tensor& t, const std::vector<Expr>& dims, const Bind
   return t.reshaped(std::move(shape));
 }
 
+struct Layer {
+  std::string name, kernel;
+  Difference worst;
+};
+
 struct Comparison {
-  Json layers = Json::array();
+  std::vector<Layer> layers;  // a call each; one in the body of a loop is compared in every trip
+  std::map<std::pair<const CompiledPartition*, size_t>, size_t> layer_of;
   std::string first;
 };
 
-Result<> compare_calls(const Context& cx, const Program& p, std::span<const Tensor> inputs,
-                       std::span<const Tensor> outputs, const Bindings& symbols, double tolerance, Comparison& result) {
+Result<> compare_calls(const Context& cx, const CompiledPartition& part, const Program& p,
+                       std::span<const Tensor> inputs, std::span<const Tensor> outputs, const Bindings& symbols,
+                       double tolerance, Comparison& result) {
   Values values(p, inputs, outputs);
   Progress progress(cx, "calls", p.calls.size());
-  for (const Call& call : p.calls) {
+  for (size_t c = 0; c < p.calls.size(); ++c) {
+    const Call& call = p.calls[c];
     const Kernel& k = p.kernels[static_cast<size_t>(call.kernel)];
     const std::string name = call.locations.empty() ? k.name : call.locations.front();
     std::map<size_t, int> buffer_of;  // kernel tensor -> program buffer
@@ -136,18 +144,15 @@ Result<> compare_calls(const Context& cx, const Program& p, std::span<const Tens
                                                      return known;
                                                    }()),
                                         in));
-    Difference worst;
+    const auto [known, fresh] = result.layer_of.emplace(std::pair(&part, c), result.layers.size());
+    if (fresh) result.layers.push_back({name, k.name, {}});
+    Difference& worst = result.layers[known->second].worst;
     for (size_t o = 0; o < want.size(); ++o) {
       DLC_TRY(const Tensor got, values.of(buffer_of.at(static_cast<size_t>(k.outputs[o]))));
       const Difference d = difference(want[o], got, tolerance);
       worst.wrong += d.wrong;
       worst.largest = std::max(worst.largest, d.largest);
     }
-    result.layers.push_back({{"name", name},
-                             {"kernel", k.name},
-                             {"match", worst.wrong == 0},
-                             {"largest_difference", worst.largest},
-                             {"elements_wrong", worst.wrong}});
     if (worst.wrong > 0 && result.first.empty()) result.first = name;
     progress.step(name);
   }
@@ -162,6 +167,102 @@ Bindings symbols_of(const std::vector<Port>& ports, std::span<const Tensor> inpu
   return out;
 }
 
+// Runs a compiled model partition by partition and compares every call on the way, those in bodies too.
+class Comparer {
+ public:
+  Comparer(const Options& o, const Built& b, Context& cx) : o_(o), b_(b), cx_(cx) {}
+
+  Result<std::vector<Tensor>> run(const CompiledGraph& g, std::span<const Tensor> inputs) {
+    std::map<std::string, Tensor, std::less<>> values;
+    for (size_t i = 0; i < inputs.size(); ++i) values[g.inputs[i].name] = inputs[i];
+    for (const CompiledPartition& part : g.partitions) {
+      std::vector<Tensor> in;
+      for (const std::string& name : part.inputs) in.push_back(operand(part, name, values));
+      DLC_TRY(auto out, part.is_control() ? run_control(part.control, in,
+                                                        [&](size_t body, std::vector<Tensor> given) {
+                                                          return run(part.control.bodies[body], given);
+                                                        })
+                                          : partition(part, in));
+      for (size_t i = 0; i < part.outputs.size(); ++i) values[part.outputs[i]] = std::move(out[i]);
+    }
+    std::vector<Tensor> outputs;
+    for (const Port& p : g.outputs) outputs.push_back(values.at(p.name));
+    return outputs;
+  }
+
+  const Comparison& result() const { return all_; }
+  const std::vector<std::string>& devices() const { return devices_; }
+
+ private:
+  // A partition as a model of its own, with everything it computes as outputs.
+  struct Observed {
+    Program program;
+    CompiledModel model;
+    std::optional<Session> session;
+    std::unique_ptr<Executable> reference;  // instead: the same on every device
+  };
+
+  static Tensor operand(const CompiledPartition& part, const std::string& name,
+                        const std::map<std::string, Tensor, std::less<>>& values) {
+    if (part.is_control()) {
+      if (name.empty()) return {};
+      for (const auto& [constant, t] : part.weights)
+        if (constant == name) return t;
+    }
+    return values.at(name);
+  }
+
+  Result<> observe(const CompiledPartition& part, Observed& seen) {
+    if (part.device == kReferenceDevice) {
+      DLC_TRY(seen.reference, reference_executable(part));
+      return {};
+    }
+    DLC_TRY(const Program plain, program_of(part));
+    seen.program = observable(plain);
+    seen.model = b_.model;
+    Backend* backend = nullptr;
+    if (part.device != "host") {
+      DLC_TRY(backend, cx_.plugins().find(part.device));
+    }
+    DLC_TRY(CompiledPartition compiled, compile_partition(part.device, backend, seen.program, b_.hardware, "{}"));
+    seen.model.inputs.clear();
+    seen.model.outputs.clear();
+    for (const ProgramBuffer& buffer : seen.program.buffers) {
+      if (buffer.kind == BufferKind::input) seen.model.inputs.push_back({buffer.external_name, buffer.type});
+      if (buffer.kind == BufferKind::output) seen.model.outputs.push_back({buffer.external_name, buffer.type});
+    }
+    seen.model.symbols = seen.program.symbols;
+    seen.model.partitions = {std::move(compiled)};
+    const bool chosen = part.device != "host" || scheme_of(o_.device) == "cpu" || scheme_of(o_.device) == "interp";
+    DLC_TRY(seen.session, Session::open(seen.model, cx_.plugins(), {.device = chosen ? o_.device : ""}));
+    if (const std::string& uri = seen.session->device(0); std::ranges::count(devices_, uri) == 0)
+      devices_.push_back(uri);
+    return {};
+  }
+
+  // What the partition gives, in its order.
+  Result<std::vector<Tensor>> partition(const CompiledPartition& part, std::span<const Tensor> in) {
+    const auto [known, fresh] = observed_.try_emplace(&part);
+    Observed& seen = known->second;
+    if (fresh) DLC_CHECK(observe(part, seen));
+    if (seen.reference) return seen.reference->run(in);
+    DLC_TRY(const auto out, seen.session->run(in));
+    DLC_CHECK(compare_calls(cx_, part, seen.program, in, out, symbols_of(seen.model.inputs, in), o_.tolerance, all_));
+    std::vector<Tensor> results;
+    for (const std::string& name : part.outputs)
+      results.push_back(out[static_cast<size_t>(std::ranges::find(seen.model.outputs, name, &Port::name) -
+                                                seen.model.outputs.begin())]);
+    return results;
+  }
+
+  const Options& o_;
+  const Built& b_;
+  Context& cx_;
+  std::map<const CompiledPartition*, Observed> observed_;
+  Comparison all_;
+  std::vector<std::string> devices_;
+};
+
 Result<int> compare(Options& o, Context& cx) {
   o.model.dims_of_inputs = o.inputs.empty();
   DLC_TRY(Built b, build(o.model, cx));
@@ -172,56 +273,27 @@ Result<int> compare(Options& o, Context& cx) {
     DLC_TRY(const NamedTensors given, read_inputs(o.inputs));
     DLC_TRY(inputs, bind_inputs(b.model.inputs, b.model.symbols, given));
   }
-  const Bindings symbols = symbols_of(b.model.inputs, inputs);
-  std::map<std::string, Tensor> values;
-  for (size_t i = 0; i < inputs.size(); ++i) values[b.model.inputs[i].name] = inputs[i];
-  Comparison all;
-  std::vector<std::string> devices;
-  for (const CompiledPartition& part : b.model.partitions) {
-    if (part.device == kReferenceDevice) {  // the same on every device
-      DLC_TRY(const auto reference, reference_executable(part));
-      std::vector<Tensor> in;
-      for (const std::string& name : part.inputs) in.push_back(values.at(name));
-      DLC_TRY(const auto out, reference->run(in));
-      for (size_t i = 0; i < out.size(); ++i) values[part.outputs[i]] = out[i];
-      continue;
-    }
-    DLC_TRY(const Program plain, program_of(part));
-    const Program program = observable(plain);
-    // A model of its own: this partition alone, with everything it computes as outputs.
-    CompiledModel one = b.model;
-    Backend* backend = nullptr;
-    if (part.device != "host") {
-      DLC_TRY(backend, cx.plugins().find(part.device));
-    }
-    DLC_TRY(CompiledPartition seen, compile_partition(part.device, backend, program, b.hardware, "{}"));
-    one.inputs.clear();
-    one.outputs.clear();
-    for (const ProgramBuffer& buffer : program.buffers) {
-      if (buffer.kind == BufferKind::input) one.inputs.push_back({buffer.external_name, buffer.type});
-      if (buffer.kind == BufferKind::output) one.outputs.push_back({buffer.external_name, buffer.type});
-    }
-    one.partitions = {std::move(seen)};
-    const bool chosen = part.device != "host" || scheme_of(o.device) == "cpu" || scheme_of(o.device) == "interp";
-    DLC_TRY(Session session, Session::open(one, cx.plugins(), {.device = chosen ? o.device : ""}));
-    if (std::ranges::count(devices, session.device(0)) == 0) devices.push_back(session.device(0));
-    std::vector<Tensor> in;
-    for (const Port& p : one.inputs) in.push_back(values.at(p.name));
-    DLC_TRY(const auto out, session.run(in));
-    DLC_CHECK(compare_calls(cx, program, in, out, symbols, o.tolerance, all));
-    for (size_t i = 0; i < out.size(); ++i) values[one.outputs[i].name] = out[i];
-  }
+  Comparer comparer(o, b, cx);
+  DLC_CHECK(comparer.run(b.model, inputs));
+  const Comparison& all = comparer.result();
+  Json layers = Json::array();
+  for (const Layer& l : all.layers)
+    layers.push_back({{"name", l.name},
+                      {"kernel", l.kernel},
+                      {"match", l.worst.wrong == 0},
+                      {"largest_difference", l.worst.largest},
+                      {"elements_wrong", l.worst.wrong}});
   const bool match = all.first.empty();
-  const std::string device = fmt::format("{}", fmt::join(devices, ", "));
+  const std::string device = fmt::format("{}", fmt::join(comparer.devices(), ", "));
   const Json result{{"model", o.model.file},
                     {"device", device},
                     {"tolerance", o.tolerance},
                     {"match", match},
                     {"first_diverging", match ? Json() : Json(all.first)},
-                    {"layers", all.layers}};
-  std::string text = match ? fmt::format("all {1} calls on {0} agree with the interpreter\n", device, all.layers.size())
+                    {"layers", layers}};
+  std::string text = match ? fmt::format("all {1} calls on {0} agree with the interpreter\n", device, layers.size())
                            : fmt::format("first diverging layer on {}: {}\n", device, all.first);
-  for (const Json& l : all.layers)
+  for (const Json& l : layers)
     if (!l["match"].get<bool>())
       text += fmt::format("  {}: {} elements differ, at most by {:.3g}\n", l["name"].get<std::string>(),
                           l["elements_wrong"].get<int64_t>(), l["largest_difference"].get<double>());

@@ -52,8 +52,13 @@ Result<Level> level_of(const Options& o, Context& cx) {
     return Level{print(g), outlined_constants(g)};
   }
   DLC_TRY(const Built b, build(o.model, cx));
+  const auto partitions = all_partitions(b.model);
   for (size_t i = 0; i < b.programs.size(); ++i) {
-    if (b.model.partitions[i].device == kReferenceDevice) {
+    if (partitions[i]->is_control()) {
+      level.text += fmt::format("# then {}; its bodies follow\n", partitions[i]->control.op);
+      continue;
+    }
+    if (partitions[i]->device == kReferenceDevice) {
       level.text += "# then the references of extern ops\n";
       continue;
     }
@@ -66,7 +71,7 @@ Result<Level> level_of(const Options& o, Context& cx) {
     if (o.emit == "kernel")
       for (const Kernel& k : b.programs[i].kernels) level.text += print(k);
     if (o.emit == "asm" || o.emit == "llvm") {
-      const std::string& device = b.model.partitions[i].device;
+      const std::string& device = partitions[i]->device;
       const auto* listing = b.files[i].find("listing");
       if (device == "host") {  // compiled when it is loaded, so its program is all there is
         level.text += "# on the host\n" + print(b.programs[i]);

@@ -81,7 +81,7 @@ Result<int> replay(const Options& o, Context& cx) {
 Result<std::string> cosim_device(const CompiledModel& model, const Options& o, Context& cx) {
   std::string found;
   for (const CompiledPartition& p : model.partitions) {
-    if (p.device == "host" || p.device == kReferenceDevice) continue;
+    if (p.device == "host" || p.device == kReferenceDevice || p.is_control()) continue;
     DLC_TRY(Backend * backend, cx.plugins().find(p.device));
     for (const DeviceListing& d : backend->list())
       if (d.uri.ends_with(":cosim")) found = d.uri;

@@ -43,7 +43,17 @@ struct Compiled {
 // By the model's node. A node may have become several calls: the last one makes its result.
 Result<std::map<std::string, Compiled>> compiled_nodes(const Built& b, std::vector<std::string>& order) {
   std::map<std::string, Compiled> out;
-  for (const CompiledPartition& part : b.model.partitions) {
+  for (const CompiledPartition* p : all_partitions(b.model)) {
+    const CompiledPartition& part = *p;
+    if (part.is_control()) {
+      const std::string node = field<std::string>(object_of(part.report), "node");
+      if (node.empty()) continue;
+      if (!out.contains(node)) order.push_back(node);
+      out[node] = {part.device, "",
+                   part.control.op == "if" ? "the branch that a run takes runs, the other does not"
+                                           : "a run decides how often its body runs"};
+      continue;
+    }
     if (part.device == kReferenceDevice) {
       DLC_TRY(const Graph g, reference_graph(part));
       for (const NodeId n : g.order())
@@ -81,6 +91,14 @@ void in_order_of(const Origins& model, Json& nodes) {
   std::stable_sort(nodes.begin(), nodes.end(), [&](const Json& a, const Json& b) { return at(a) < at(b); });
 }
 
+// The ops of the model's nodes, those in bodies too.
+void add_ops(const Graph& g, std::map<std::string, std::string>& op_of) {
+  for (const NodeId n : g.order()) {
+    for (const std::string& l : g.node(n).locations) op_of.emplace(l, g.node(n).op);
+    for (const auto& body : g.node(n).bodies) add_ops(*body, op_of);
+  }
+}
+
 }  // namespace
 
 Result<Json> explanation(const Built& b) {
@@ -96,9 +114,7 @@ Result<Json> explanation(const Built& b) {
       nodes.push_back(node_json(p.name, p.op, p.device, compiled_as(p.name), p.rule, p.why, p.next, p.yaml_line));
   } else {                                     // one that takes the whole model has no rules: those would have cut it
     std::map<std::string, std::string> op_of;  // of the model's nodes
-    if (b.graph)
-      for (const NodeId n : b.graph->order())
-        for (const std::string& l : b.graph->node(n).locations) op_of.emplace(l, b.graph->node(n).op);
+    if (b.graph) add_ops(*b.graph, op_of);
     for (const std::string& node : order) {
       const Compiled c = compiled_as(node);
       nodes.push_back(node_json(node, op_of[node], c.device, c, "", "", "", 0));

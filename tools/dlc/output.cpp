@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "dlc/graph/read.h"
 #include "dlc/io/file.h"
 
 namespace dlc::cli {
@@ -24,13 +25,7 @@ std::string weights_beside(const std::string& text_file) {
 }
 
 NamedTensors outlined_constants(const Graph& g) {
-  NamedTensors out;
-  for (size_t i = 0; i < g.value_count(); ++i) {
-    const Value& v = g.value(static_cast<ValueId>(i));
-    if (v.constant && g.find(v.name) == static_cast<ValueId>(i) && !is_inline_constant(*v.constant))
-      out.emplace_back(v.name, *v.constant);
-  }
-  return out;
+  return table_constants(g);
 }
 
 Result<std::string> write_text(const std::string& file, const std::string& text, const NamedTensors& constants) {

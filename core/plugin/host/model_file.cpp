@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "dlc/base/checked.h"
+#include "dlc/graph/control.h"
 #include "dlc/io/json.h"
 
 namespace dlc {
@@ -15,20 +17,28 @@ namespace {
 
 using nlohmann::ordered_json;
 
+ordered_json type_json(const TensorType& t) {
+  ordered_json shape = ordered_json::array();
+  for (const Expr& d : t.shape) {
+    if (const auto c = d.constant())
+      shape.push_back(*c);
+    else
+      shape.push_back(to_string(d));
+  }
+  return {{"dtype", to_string(t.dtype)}, {"shape", shape}};
+}
+
 ordered_json ports_json(const std::vector<Port>& ports) {
   ordered_json list = ordered_json::array();
   for (const Port& p : ports) {
-    ordered_json shape = ordered_json::array();
-    for (const Expr& d : p.type.shape) {
-      if (const auto c = d.constant())
-        shape.push_back(*c);
-      else
-        shape.push_back(to_string(d));
-    }
-    list.push_back({{"name", p.name}, {"dtype", to_string(p.type.dtype)}, {"shape", shape}});
+    ordered_json j{{"name", p.name}};
+    j.update(type_json(p.type));
+    list.push_back(std::move(j));
   }
   return list;
 }
+
+std::string section_name(size_t partition, std::string_view what) { return fmt::format("p{}.{}", partition, what); }
 
 ordered_json symbols_json(const Ranges& symbols) {
   ordered_json list = ordered_json::array();
@@ -39,6 +49,52 @@ ordered_json symbols_json(const Ranges& symbols) {
     if (r.upper != nullptr) s["upper"] = to_string(Expr(r.upper));
     if (r.divisible_by != 1) s["divisible_by"] = r.divisible_by;
     list.push_back(std::move(s));
+  }
+  return list;
+}
+
+// What a model and each of its bodies have, without partitions.
+ordered_json graph_json(const CompiledGraph& g) {
+  return {{"symbols", symbols_json(g.symbols)},
+          {"inputs", ports_json(g.inputs)},
+          {"outputs", ports_json(g.outputs)},
+          {"partitions", ordered_json::array()}};
+}
+
+// `next`: the number of the next partition's sections. `offset_of`: where a constant is in the section of weights.
+Result<ordered_json> partitions_json(const CompiledGraph& g, size_t& next,
+                                     const std::function<Result<uint64_t>(const Tensor&)>& offset_of) {
+  ordered_json list = ordered_json::array();
+  for (const CompiledPartition& p : g.partitions) {
+    const size_t number = next++;
+    ordered_json j{{"device", p.device}, {"inputs", p.inputs}, {"outputs", p.outputs}};
+    if (!p.is_control()) j["program"] = section_name(number, "program");
+    if (!p.executable.empty()) j["executable"] = section_name(number, "executable");
+    j["report"] = section_name(number, "report.json");
+    j["weights"] = ordered_json::array();
+    for (const auto& [name, t] : p.compiled_weights()) {
+      DLC_TRY(const uint64_t offset, offset_of(t));
+      j["weights"].push_back(
+          {{"name", name}, {"dtype", to_string(t.dtype())}, {"shape", t.shape()}, {"offset", offset}});
+    }
+    if (p.is_control()) {
+      ordered_json c{{"op", p.control.op},
+                     {"carried", p.control.carried},
+                     {"outputs", ordered_json::array()},
+                     {"bodies", ordered_json::array()}};
+      for (const CompiledControl::Given& g : p.control.outputs) {
+        ordered_json o{{"result", g.result}};
+        o.update(type_json(g.type));
+        c["outputs"].push_back(std::move(o));
+      }
+      for (const CompiledGraph& body : p.control.bodies) {
+        ordered_json b = graph_json(body);
+        DLC_TRY(b["partitions"], partitions_json(body, next, offset_of));
+        c["bodies"].push_back(std::move(b));
+      }
+      j["control"] = std::move(c);
+    }
+    list.push_back(std::move(j));
   }
   return list;
 }
@@ -60,16 +116,8 @@ class Reader {
     DLC_TRY(m.features, texts(*hw, "features"));
     DLC_TRY(m.hardware_text, section("hardware.yaml"));
     DLC_TRY(m.explanation, json_section("explain.json"));
-    DLC_TRY(m.symbols, symbols(meta));
-    DLC_TRY(m.inputs, ports(meta, "inputs"));
-    DLC_TRY(m.outputs, ports(meta, "outputs"));
-    const auto parts = meta.find("partitions");
-    if (parts == meta.end() || !parts->is_array()) return bad("partitions");
     DLC_TRY(weights_, a_.load("weights"));
-    for (const ordered_json& p : *parts) {
-      DLC_TRY(CompiledPartition part, partition(p));
-      m.partitions.push_back(std::move(part));
-    }
+    DLC_TRY(static_cast<CompiledGraph&>(m), graph(meta, 0));
     return m;
   }
 
@@ -165,6 +213,21 @@ class Reader {
     return out;
   }
 
+  // A model, or a body in `depth` others.
+  Result<CompiledGraph> graph(const ordered_json& j, int depth) const {
+    CompiledGraph g;
+    DLC_TRY(g.symbols, symbols(j));
+    DLC_TRY(g.inputs, ports(j, "inputs"));
+    DLC_TRY(g.outputs, ports(j, "outputs"));
+    const auto parts = j.find("partitions");
+    if (parts == j.end() || !parts->is_array()) return bad("partitions");
+    for (const ordered_json& p : *parts) {
+      DLC_TRY(CompiledPartition part, partition(p, depth));
+      g.partitions.push_back(std::move(part));
+    }
+    return g;
+  }
+
   Result<Tensor> weight(const ordered_json& j) const {
     DLC_TRY(const TensorType t, type(j));
     std::vector<int64_t> shape;
@@ -181,13 +244,56 @@ class Reader {
     return w;
   }
 
-  Result<CompiledPartition> partition(const ordered_json& j) const {
+  Result<CompiledControl> control(const ordered_json& j, int depth) const {
+    CompiledControl c;
+    DLC_TRY(c.op, text(j, "op"));
+    const auto carried = j.contains("carried") ? integer(j["carried"], 0) : std::nullopt;
+    if (!carried) return bad("carried");
+    c.carried = *carried;
+    if (!j.contains("outputs") || !j["outputs"].is_array()) return bad("control");
+    for (const ordered_json& o : j["outputs"]) {
+      DLC_TRY(TensorType t, type(o));
+      const auto result = o.contains("result") ? integer(o["result"], 0) : std::nullopt;
+      if (!result) return bad("result");
+      c.outputs.push_back({static_cast<size_t>(*result), std::move(t)});
+    }
+    if (!j.contains("bodies") || !j["bodies"].is_array() || j["bodies"].size() != body_names(c.op).size() ||
+        body_names(c.op).empty() || depth >= kMaxBodyDepth)
+      return bad("bodies");
+    for (const ordered_json& b : j["bodies"]) {
+      DLC_TRY(CompiledGraph body, graph(b, depth + 1));
+      c.bodies.push_back(std::move(body));
+    }
+    return c;
+  }
+
+  // A control partition's names, numbers of values and bodies fit each other, so that running it needs no checks.
+  static bool fits(const CompiledPartition& p) {
+    const CompiledControl& c = p.control;
+    const size_t leading = leading_operands(c.op), extra = c.op == "loop" ? 1 : 0;
+    const auto carried = static_cast<size_t>(c.carried);
+    if (p.inputs.size() < leading + carried || (c.op == "if" && carried > 0)) return false;
+    const size_t results = c.bodies[0].outputs.size() - extra;  // of none it is a large number, which nothing has
+    const auto is_body = [&](const CompiledGraph& body) {
+      return body.inputs.size() == p.inputs.size() - leading + extra && body.outputs.size() == results + extra &&
+             body.outputs.size() >= extra;
+    };
+    const auto is_output = [&](const CompiledControl::Given& g) { return g.result < results; };
+    return carried <= results && std::ranges::all_of(c.bodies, is_body) && std::ranges::all_of(c.outputs, is_output);
+  }
+
+  Result<CompiledPartition> partition(const ordered_json& j, int depth) const {
     CompiledPartition p;
     DLC_TRY(p.device, text(j, "device"));
     DLC_TRY(p.inputs, texts(j, "inputs"));
     DLC_TRY(p.outputs, texts(j, "outputs"));
-    DLC_TRY(const std::string program, text(j, "program"));
-    DLC_TRY(p.program, section(program));
+    if (j.contains("control")) {
+      DLC_TRY(p.control, control(j["control"], depth));
+      if (p.control.outputs.size() != p.outputs.size()) return bad("control");
+    } else {
+      DLC_TRY(const std::string program, text(j, "program"));
+      DLC_TRY(p.program, section(program));
+    }
     if (j.contains("executable")) {
       DLC_TRY(const std::string executable, text(j, "executable"));
       DLC_TRY(p.executable, a_.section(executable));
@@ -201,6 +307,7 @@ class Reader {
       DLC_TRY(Tensor t, weight(w));
       p.weights.emplace_back(name, std::move(t));
     }
+    if (p.is_control() && !fits(p)) return bad("control");
     return p;
   }
 
@@ -251,37 +358,22 @@ Result<Tensor> ModelFile::keep(const Tensor& t, bool is_lasting) {
 }
 
 Result<> ModelFile::finish(const CompiledModel& m) {
-  ordered_json meta{{"format", "dlca 2"},
+  ordered_json meta{{"format", "dlca 3"},
                     {"name", m.name},
-                    {"hardware", {{"name", m.hardware_name}, {"arch_hash", m.arch_hash}, {"features", m.features}}},
-                    {"symbols", symbols_json(m.symbols)},
-                    {"inputs", ports_json(m.inputs)},
-                    {"outputs", ports_json(m.outputs)},
-                    {"partitions", ordered_json::array()}};
-  const auto section = [](size_t part, std::string_view what) { return fmt::format("p{}.{}", part, what); };
-  for (size_t i = 0; i < m.partitions.size(); ++i) {
-    const CompiledPartition& p = m.partitions[i];
-    ordered_json j{
-        {"device", p.device}, {"inputs", p.inputs}, {"outputs", p.outputs}, {"program", section(i, "program")}};
-    if (!p.executable.empty()) j["executable"] = section(i, "executable");
-    j["report"] = section(i, "report.json");
-    j["weights"] = ordered_json::array();
-    for (const auto& [name, t] : p.compiled_weights()) {
-      DLC_TRY(const uint64_t offset, offset_of(t));
-      j["weights"].push_back(
-          {{"name", name}, {"dtype", to_string(t.dtype())}, {"shape", t.shape()}, {"offset", offset}});
-    }
-    meta["partitions"].push_back(std::move(j));
-  }
+                    {"hardware", {{"name", m.hardware_name}, {"arch_hash", m.arch_hash}, {"features", m.features}}}};
+  meta.update(graph_json(m));
+  size_t next = 0;
+  DLC_TRY(meta["partitions"], partitions_json(m, next, [&](const Tensor& t) { return offset_of(t); }));
   DLC_CHECK(file_.add("hardware.yaml", m.hardware_text));
-  for (size_t i = 0; i < m.partitions.size(); ++i) {
-    const CompiledPartition& p = m.partitions[i];
-    DLC_CHECK(file_.add(section(i, "program"), p.compiled_program()));
+  const auto all = all_partitions(m);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const CompiledPartition& p = *all[i];
+    if (!p.is_control()) DLC_CHECK(file_.add(section_name(i, "program"), p.compiled_program()));
     if (!p.executable.empty()) {
-      file_.begin(section(i, "executable"));
+      file_.begin(section_name(i, "executable"));
       DLC_CHECK(file_.append(p.executable));
     }
-    DLC_CHECK(file_.add(section(i, "report.json"), p.report));
+    DLC_CHECK(file_.add(section_name(i, "report.json"), p.report));
   }
   DLC_CHECK(file_.add("explain.json", m.explanation));
   return file_.finish(meta.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));

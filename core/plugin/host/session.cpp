@@ -13,12 +13,12 @@ namespace dlc {
 
 std::string_view scheme_of(std::string_view uri) { return uri.substr(0, uri.find(':')); }
 
-namespace {
+namespace detail {
 
 // What the user's choice and the machine mean for each partition.
-class Placement {
+class DeviceChoice {
  public:
-  Placement(PluginRegistry& plugins, const Session::Options& options) : plugins_(plugins), options_(options) {}
+  DeviceChoice(PluginRegistry& plugins, const Session::Options& options) : plugins_(plugins), options_(options) {}
 
   Result<> choose(const CompiledModel& m) {
     DLC_TRY(native_, load_hardware("native"));
@@ -31,8 +31,8 @@ class Placement {
       return fail({}, fmt::format("'{}' is not a device URI", options_.device),
                   "interp:, cpu:, asic:func, ...; `dlc targets` lists them");
     DLC_TRY(chosen_, plugins_.for_scheme(scheme_of(options_.device)));
-    const bool has_part =
-        std::ranges::any_of(m.partitions, [&](const CompiledPartition& p) { return p.device == chosen_->name(); });
+    const bool has_part = std::ranges::any_of(all_partitions(m),
+                                              [&](const CompiledPartition* p) { return p->device == chosen_->name(); });
     if (!has_part && !is_general(chosen_)) return std::unexpected(nothing_for(m, options_.device));
     return {};
   }
@@ -70,8 +70,17 @@ class Placement {
   Backend* chosen_ = nullptr;
 };
 
+}  // namespace detail
+
+namespace {
+
 // What a partition's results are: the model's outputs are known; where there are others its program says it.
-Result<std::vector<TensorType>> result_types(const CompiledModel& m, const CompiledPartition& p) {
+Result<std::vector<TensorType>> result_types(const CompiledGraph& m, const CompiledPartition& p) {
+  if (p.is_control()) {
+    std::vector<TensorType> types;
+    for (const CompiledControl::Given& g : p.control.outputs) types.push_back(g.type);
+    return types;
+  }
   std::vector<TensorType> out;
   for (const std::string& name : p.outputs)
     if (const auto port = std::ranges::find(m.outputs, name, &Port::name); port != m.outputs.end())
@@ -89,10 +98,68 @@ Result<std::vector<TensorType>> result_types(const CompiledModel& m, const Compi
   return out;
 }
 
+// Runs the bodies of a partition of control flow, each a session of its own.
+class ControlExecutable : public Executable {
+ public:
+  static Result<std::unique_ptr<ControlExecutable>> open(const CompiledControl& control, detail::DeviceChoice& choice) {
+    auto made = std::make_unique<ControlExecutable>(control);
+    for (const CompiledGraph& body : control.bodies) {
+      DLC_TRY(Session session, Session::open(body, choice));
+      made->sessions_.push_back(std::move(session));
+    }
+    return made;
+  }
+  explicit ControlExecutable(const CompiledControl& control) : control_(control) {}
+
+  // Where the bodies run.
+  std::string devices() const {
+    std::vector<std::string> seen;
+    for (const Session& s : sessions_)
+      for (size_t i = 0; i < s.partitions(); ++i)
+        if (std::ranges::count(seen, s.device(i)) == 0) seen.push_back(s.device(i));
+    return seen.empty() ? "control:" : fmt::format("{}", fmt::join(seen, ", "));
+  }
+
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override {
+    return run_control(control_, inputs,
+                       [&](size_t body, std::vector<Tensor> given) { return sessions_[body].run(given); });
+  }
+
+ private:
+  const CompiledControl& control_;
+  std::vector<Session> sessions_;
+};
+
 }  // namespace
 
+Result<std::vector<Tensor>> run_control(const CompiledControl& control, std::span<const Tensor> operands,
+                                        const RunBody& run) {
+  std::vector<BodyType> types;
+  for (const CompiledGraph& body : control.bodies) {
+    BodyType& t = types.emplace_back(BodyType{body.symbols, {}, {}});
+    for (const Port& p : body.inputs) t.inputs.push_back(p.type);
+    for (const Port& p : body.outputs) t.outputs.push_back(p.type);
+  }
+  DLC_TRY(const auto results, run_control(control.op, control.carried, types, operands, run));
+  std::vector<Tensor> outputs;
+  for (const CompiledControl::Given& g : control.outputs) outputs.push_back(results[g.result]);
+  return outputs;
+}
+
+std::vector<const CompiledPartition*> all_partitions(const CompiledGraph& g) {
+  std::vector<const CompiledPartition*> all;
+  for (const CompiledPartition& p : g.partitions) {
+    all.push_back(&p);
+    for (const CompiledGraph& body : p.control.bodies) {
+      const auto inner = all_partitions(body);
+      all.insert(all.end(), inner.begin(), inner.end());
+    }
+  }
+  return all;
+}
+
 Error nothing_for(const CompiledModel& m, std::string_view device) {
-  if (std::ranges::none_of(m.partitions, [](const CompiledPartition& p) { return p.device == "host"; }))
+  if (std::ranges::none_of(all_partitions(m), [](const CompiledPartition* p) { return p->device == "host"; }))
     return Error(
         {},
         fmt::format("nothing in the model '{}' was compiled for {} (it is for {})", m.name, device, m.hardware_name),
@@ -108,8 +175,12 @@ Error nothing_for(const CompiledModel& m, std::string_view device) {
 }
 
 Result<Session> Session::open(const CompiledModel& model, PluginRegistry& plugins, const Options& options) {
-  Placement placement(plugins, options);
-  DLC_CHECK(placement.choose(model));
+  detail::DeviceChoice choice(plugins, options);
+  DLC_CHECK(choice.choose(model));
+  return open(model, choice);
+}
+
+Result<Session> Session::open(const CompiledGraph& model, detail::DeviceChoice& choice) {
   Session s;
   s.model_ = &model;
   for (const CompiledPartition& p : model.partitions) {
@@ -122,17 +193,24 @@ Result<Session> Session::open(const CompiledModel& model, PluginRegistry& plugin
       s.parts_.push_back(std::move(part));
       continue;
     }
-    DLC_TRY(const auto where, placement.of(p));
+    if (p.is_control()) {
+      DLC_TRY(auto control, ControlExecutable::open(p.control, choice));
+      part.uri = control->devices();
+      part.executable = std::move(control);
+      s.parts_.push_back(std::move(part));
+      continue;
+    }
+    DLC_TRY(const auto where, choice.of(p));
     Backend* backend = where.first;
     part.uri = where.second;
     const CompiledPartition* compiled = &p;
     if (backend->name() != p.device || p.executable.empty()) {
       DLC_TRY(Program program, parse_program(p.program, "program"));
       program.weights = p.weights;
-      DLC_TRY(part.own, compile_partition(backend->name(), backend, std::move(program), placement.native(), "{}"));
+      DLC_TRY(part.own, compile_partition(backend->name(), backend, std::move(program), choice.native(), "{}"));
       compiled = &part.own;
     }
-    DLC_TRY(part.device, backend->open(placement.with_threads(backend, part.uri)));
+    DLC_TRY(part.device, backend->open(choice.with_threads(backend, part.uri)));
     DLC_TRY(part.executable, part.device->load(compiled->executable, compiled->compiled_weights()));
     s.parts_.push_back(std::move(part));
   }
@@ -155,6 +233,14 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
   for (Part& part : parts_) {
     std::vector<Tensor> in;
     for (const std::string& name : part.compiled->inputs) {
+      if (part.compiled->is_control()) {
+        const auto& constants = part.compiled->weights;
+        const auto constant = std::ranges::find(constants, name, &NamedTensors::value_type::first);
+        if (name.empty() || constant != constants.end()) {
+          in.push_back(name.empty() ? Tensor() : constant->second);
+          continue;
+        }
+      }
       const auto it = values.find(name);
       if (it == values.end())
         return fail({}, fmt::format("partition on {} reads '{}', which nothing made", part.uri, name));
@@ -175,9 +261,10 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
   }
   std::vector<Tensor> outputs;
   for (const Port& p : model_->outputs) {
-    const auto it = results.find(p.name);
-    if (it == results.end()) return fail({}, fmt::format("output '{}' was not computed", p.name));
-    outputs.push_back(it->second);
+    const auto made = results.find(p.name), given = values.find(p.name);  // given: an input that a body hands on
+    if (made == results.end() && given == values.end())
+      return fail({}, fmt::format("output '{}' was not computed", p.name));
+    outputs.push_back(made != results.end() ? made->second : given->second);
   }
   return outputs;
 }

@@ -93,7 +93,7 @@ TEST_CASE("symbols are solved from affine dims and checked across inputs", "[gra
   const Tensor even[] = {floats({4}, {1, 2, 3, 4}), floats({2}, {1, 2})};
   REQUIRE_ERROR(run_graph(g, even), "input a is f32[4], which does not fit f32[2*H + 1]");
   const Tensor wrong[] = {floats({5}, {1, 2, 3, 4, 5}), floats({3}, {1, 2, 3})};
-  REQUIRE_ERROR(run_graph(g, wrong), "input b is f32[3], which does not fit f32[H] with H = 2");
+  REQUIRE_ERROR(run_graph(g, wrong), "input a is f32[5], which does not fit f32[2*H + 1] with H = 3");
 }
 
 TEST_CASE("a failing node is named", "[graph]") {

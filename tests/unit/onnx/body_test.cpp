@@ -62,15 +62,18 @@ TEST_CASE("Loop repeats its body, and stacks what it gives") {
   CHECK(outputs(g, {x}, 1) == Values{10, 15, 20});
 }
 
-TEST_CASE("a trip count in an input must be given; then it is an input no more") {
+TEST_CASE("a trip count in an input is the run's, a given one too") {
   auto m = sums();
   declare(m.mutable_graph()->add_input(), "trips", {}, onnx::TensorProto::INT64);
-  REQUIRE_ERROR(import(m), "must be known when compiling, but depends on the input 'trips'");
   OnnxOptions options;
   options.given.emplace("trips", numbers({2}, kS64, true));
-  REQUIRE_OK(const Graph g, import(m, {}, options));
-  REQUIRE(g.inputs.size() == 1);
-  CHECK(outputs(g, {numbers({5}, kF32).tensors[0]}) == Values{15});
+  for (const bool given : {false, true}) {
+    REQUIRE_OK(const Graph g, import(m, {}, given ? options : OnnxOptions{}));
+    REQUIRE(g.inputs.size() == 2);
+    const Tensor x = numbers({5}, kF32).tensors[0];
+    CHECK(outputs(g, {x, numbers({2}, kS64, true).tensors[0]}) == Values{15});
+    CHECK(outputs(g, {x, numbers({3}, kS64, true).tensors[0]}, 1) == Values{10, 15, 20});
+  }
 }
 
 TEST_CASE("If takes one branch") {

@@ -48,12 +48,16 @@ struct Value {
   std::optional<Tensor> constant;
 };
 
+class Graph;
+
 struct Node {
   std::string op;
   std::vector<ValueId> inputs;  // variadic operands are flattened at the end (a record has at most one, the last)
   std::vector<ValueId> outputs;
   Attrs attrs;
   std::vector<std::string> locations;  // the model's node names
+  // Of control flow (dlc/graph/control.h): the closed graphs that it runs, shared by copies of the node.
+  std::vector<std::shared_ptr<const Graph>> bodies = {};
   bool erased = false;
 };
 
@@ -78,6 +82,10 @@ class Graph {
   // Adds a node and its outputs, whose types the record infers.
   Result<NodeId> add_node(std::string op, std::vector<ValueId> inputs, Attrs attrs, std::vector<std::string> locations,
                           const std::string& result_name = {});
+  // Adds a node of control flow. Its bodies do not say what all its results are, so their types are given.
+  Result<NodeId> add_control(Node node, std::vector<TensorType> results, const std::string& result_name = {});
+  // Adds a node like one of `from`, which may be this graph, with other operands.
+  Result<NodeId> add_copy(const Graph& from, NodeId n, std::vector<ValueId> inputs);
 
   const Value& value(ValueId v) const { return values_[static_cast<size_t>(v)]; }
   Value& value(ValueId v) { return values_[static_cast<size_t>(v)]; }
@@ -98,15 +106,19 @@ class Graph {
   void rename(ValueId v, std::string_view wish);  // to unique_name(wish)
   ValueId find(std::string_view name) const;      // kNoValue when absent
 
+  // Whether no kernel states what the node does: its record is `extern`, or it has bodies.
+  bool is_extern(NodeId n) const;
   // The node's operands grouped as its record declares them.
   Result<std::vector<Operand>> operands(NodeId n) const;
-  // The record's kernel for this node.
+  // The record's kernel for this node; of an extern one the signature.
   Result<Kernel> kernel(NodeId n) const;
   // The result types the record infers for this node now (its inputs or attributes may have changed since it was made).
+  // Of control flow the given ones, if they fit its bodies.
   Result<std::vector<TensorType>> infer(NodeId n) const;
 
  private:
   Result<std::shared_ptr<const Kernel>> shared_kernel(const Node& n) const;
+  NodeId insert(Node n, std::vector<TensorType> types, const std::string& result_name);
 
   std::vector<Value> values_;
   std::vector<Node> nodes_;

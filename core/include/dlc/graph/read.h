@@ -17,4 +17,8 @@ struct GraphReader {
   Result<Graph> read(std::string_view text) const;
 };
 
+// The constants whose elements print() does not write, by the names that a reader asks for: those of a body have the
+// node and the body before theirs ("5:then:w").
+std::vector<std::pair<std::string, Tensor>> table_constants(const Graph& g);
+
 }  // namespace dlc

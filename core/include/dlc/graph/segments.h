@@ -1,9 +1,10 @@
 // A graph cut where an op has no index expression: what lies between can become programs, the extern ops themselves run
-// as their C++ references (core/graph/extern_ops.h).
+// as their C++ references (core/graph/extern_ops.h), and control flow runs its bodies, which are cut in their turn.
 //
-//   %1 = conv(...)       segment 0: a program
-//   %2 = top_k(%1)       segment 1: references
-//   %3 = gather(..., %2) segment 2: a program
+//   %1 = conv(...)            segment 0: a program
+//   %2 = top_k(%1)            segment 1: references
+//   %3 = gather(..., %2)      segment 2: a program
+//   %4 = if(%c, %3) then ...  segment 3: control flow, one node alone
 //
 // A size that an extern op finds out (the count of non_zero) is a symbol. Every segment that uses a symbol has an input
 // whose shape gives it its value, if need be an input that is there for nothing else.
@@ -19,7 +20,8 @@
 namespace dlc {
 
 struct Segment {
-  bool reference = false;  // holds extern ops only
+  enum class Kind : uint8_t { program, reference, control };  // extern ops only; one node with bodies
+  Kind kind = Kind::program;
   // Inputs and outputs by the names of the values; outputs of the model also by theirs, which no other value has.
   Graph graph;
 };

@@ -4,7 +4,7 @@
 // comes last so that a section can be written while it is made. Every section has an XXH3 checksum in the table; a
 // changed byte anywhere is found before the section is used. The same content gives the same bytes.
 //
-//   0   "DLCA0002"                8 bytes
+//   0   "DLCA0003"                8 bytes
 //   8   u64 offset of the table   little-endian; the table ends the file
 //   16  u64 table bytes
 //   24  u64 XXH3 of the table

@@ -1,5 +1,5 @@
 // A compiled model: partitions in order of execution, each made by one plugin, with tensors between them by name. It is
-// what a .dlca holds (docs/artifact.md).
+// what a .dlca holds (docs/artifact.md). A partition of control flow has bodies, which are compiled as a model is.
 //
 //   DLC_TRY(CompiledModel m, CompiledModel::read("resnet8.dlca"));
 //   DLC_TRY(Session s, Session::open(m, plugins, {.device = "asic:func"}));
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "dlc/graph/control.h"
 #include "dlc/hw/description.h"
 #include "dlc/hw/load.h"
 #include "dlc/io/numpy.h"
@@ -31,8 +32,27 @@ struct Port {
   TensorType type;
 };
 
+struct CompiledGraph;
+
+// One node of control flow (dlc/graph/control.h): no plugin compiles it, the runtime runs its bodies.
+struct CompiledControl {
+  std::string op;  // "if" or "loop"; empty: the partition is none
+  int64_t carried = 0;
+  std::vector<CompiledGraph> bodies;  // the partition's inputs are the operands: absent ones "", constants in `weights`
+  struct Given {
+    size_t result = 0;  // of the node
+    TensorType type;
+  };
+  std::vector<Given> outputs;  // the partition's, in order
+};
+
+// Runs control flow; the outputs of the partition.
+Result<std::vector<Tensor>> run_control(const CompiledControl& control, std::span<const Tensor> operands,
+                                        const RunBody& run);
+
 struct CompiledPartition {
-  std::string device;  // the plugin's name, or "host": compiled when it is loaded
+  // The plugin's name; "host": compiled when it is loaded; "reference" and "control": run by the runtime itself.
+  std::string device;
   std::vector<std::string> inputs, outputs;
   std::string program;  // `dlc.program 1` text: any other device can be given it
   NamedTensors weights;
@@ -43,19 +63,27 @@ struct CompiledPartition {
   std::shared_ptr<const void> owner;  // of the executable's bytes
   std::span<const std::byte> executable;
   std::string report = "{}";  // JSON
+  CompiledControl control;
 
+  bool is_control() const { return !control.op.empty(); }
   const std::string& compiled_program() const { return own_program.empty() ? program : own_program; }
   const NamedTensors& compiled_weights() const { return own_program.empty() ? weights : own_weights; }
 };
 
-struct CompiledModel {
+struct CompiledGraph {
+  Ranges symbols;
+  std::vector<Port> inputs, outputs;  // an output of a body may be one of its inputs, which no partition makes then
+  std::vector<CompiledPartition> partitions;
+};
+
+// Every partition, those of bodies behind the one that has the bodies.
+std::vector<const CompiledPartition*> all_partitions(const CompiledGraph& g);
+
+struct CompiledModel : CompiledGraph {
   std::string name;
   std::string hardware_name, arch_hash, hardware_text;
   std::vector<std::string> features;  // that the hardware was said to have (native code)
-  Ranges symbols;
-  std::vector<Port> inputs, outputs;
-  std::vector<CompiledPartition> partitions;
-  std::string explanation = "{}";  // JSON: where every node runs and why
+  std::string explanation = "{}";     // JSON: where every node runs and why
 
   Result<> write(const std::string& path) const;
   // Everything is checked; weights and executables stay in the mapped file.
@@ -82,6 +110,10 @@ Result<std::vector<Tensor>> seeded_inputs(std::span<const Port> ports, const Ran
 // The part of a device URI before ':'.
 std::string_view scheme_of(std::string_view uri);
 
+namespace detail {
+class DeviceChoice;
+}
+
 // A compiled model on devices.
 class Session {
  public:
@@ -90,6 +122,8 @@ class Session {
     int threads = 0;     // of host partitions; 0: as the plugin chooses
   };
   static Result<Session> open(const CompiledModel& model, PluginRegistry& plugins, const Options& options);
+  // A body, on the devices that were chosen for the model.
+  static Result<Session> open(const CompiledGraph& body, detail::DeviceChoice& choice);
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs);  // in the order of the model's inputs
   // Of each partition: the URI it runs on, and the device's counters of the last run as JSON.
@@ -106,7 +140,7 @@ class Session {
     std::unique_ptr<Device> device;
     std::unique_ptr<Executable> executable;
   };
-  const CompiledModel* model_ = nullptr;
+  const CompiledGraph* model_ = nullptr;
   std::vector<Part> parts_;
 };
 

@@ -11,6 +11,7 @@
 namespace dlc {
 
 inline constexpr const char* kReferenceDevice = "reference";
+inline constexpr const char* kControlDevice = "control";  // control flow, whose bodies have partitions of their own
 
 Result<CompiledPartition> reference_partition(const Graph& g);
 Result<Graph> reference_graph(const CompiledPartition& part);
