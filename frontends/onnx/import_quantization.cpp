@@ -34,8 +34,7 @@ Result<> cast_to(const NodeView& n, ValueId& v, DType type) {
 Result<Values> blocks(const NodeView& n, const Values& in, int64_t block, const std::string& record, Attrs attrs) {
   if (block < 0) return n.error(fmt::format("attribute 'block_size' is {}", block));
   if (n.rank(1) != n.rank(0))
-    return n.error(
-        fmt::format("blocks of {} need a scale of the rank of the data, {}, not {}", block, n.rank(0), n.rank(1)));
+    return n.error(fmt::format("blocks of {} need a scale of rank {}, it has {}", block, n.rank(0), n.rank(1)));
   DLC_TRY(const int64_t given, n.attr_int("axis", 1));
   DLC_TRY(const int64_t axis, checked_axis(n, given, n.rank(0)));
   attrs["axis"] = Expr(axis);
