@@ -54,7 +54,7 @@ void Emitter::assign(const Stmt& s, const std::vector<Loop>& around) {
   if (around.empty()) steps_.back().extent = choose_parallel_loop();
   blocks_.clear();
   scopes_.push_back({});  // values of this statement
-  hoist(s.value);
+  hoist(l_->value());
   loops(0);
   scopes_.pop_back();
   l_ = nullptr;

@@ -72,12 +72,18 @@ VarSet Lowered::vars(const Expr& e) const {
   return r;
 }
 
+// A store rounds to a narrow float by itself.
+static const Val& without_store_cast(const Val& v, DType stored) {
+  const bool rounds = v->kind == ValKind::cast && v->to == stored && stored.is_narrow_float();
+  return rounds && v->args[0]->type.is_float() ? v->args[0] : v;
+}
+
 Result<Lowered> Lowered::make(const Kernel& k, const Stmt& stmt, const std::vector<Loop>& around) {
   Lowered l;
   l.kernel_ = &k;
   l.target_ = stmt.tensor;
   l.loops_ = stmt.loops;
-  l.value_ = stmt.value;
+  l.value_ = without_store_cast(stmt.value, l.store_type());
   l.store_indices_ = stmt.indices;
   for (const KernelTensor& t : k.tensors)
     for (const Expr& d : t.shape)
@@ -91,15 +97,15 @@ Result<Lowered> Lowered::make(const Kernel& k, const Stmt& stmt, const std::vect
   const auto declare_reductions = [&](const ValNode& n) {
     if (n.kind == ValKind::reduce) declare(n.loops);
   };
-  walk(stmt.value, declare_reductions);
+  walk(l.value_, declare_reductions);
   for (const Val& i : stmt.indices) walk(i, declare_reductions);
   if (l.bits_.size() > 64) return fail({}, "kernel " + k.name + ": a statement with more than 64 loops");
 
   for (const Val& i : stmt.indices) l.analyse(i);
-  l.analyse(stmt.value);
+  l.analyse(l.value_);
   if (!l.error_.empty()) return fail({}, "kernel " + k.name + ": " + l.error_);
   DLC_TRY(l.store_, l.lower_access(stmt.tensor, stmt.indices));
-  l.is_copy_ = l.copies_only(stmt.value);
+  l.is_copy_ = l.copies_only(l.value_);
   return l;
 }
 
