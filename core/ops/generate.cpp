@@ -153,10 +153,13 @@ class Attempt {
   DType pick_type(const std::string& name) {
     static constexpr std::array kFloats{kF32, kF32, kF32, kF16, kBF16, kF64};
     static constexpr std::array kInts{kS8, kU8, kS32, kS16, kS64, kU16, kU32, kU64};
+    static constexpr std::array kSmallFloats{kF8E4M3FN, kF8E4M3FNUZ, kF8E5M2, kF8E5M2FNUZ, kF4E2M1};
+    static constexpr std::array kSmallInts{DType{DType::Kind::signed_int, 4}, DType{DType::Kind::unsigned_int, 4}};
     const bool floats = demands("is_float", name);
     const bool ints = demands("is_int", name) || (!floats && rng_.chance(35));
-    if (ints) return kInts[static_cast<size_t>(rng_.between(0, kInts.size() - 1))];
-    return kFloats[static_cast<size_t>(rng_.between(0, kFloats.size() - 1))];
+    const auto pick = [&](const auto& types) { return types[static_cast<size_t>(rng_.between(0, types.size() - 1))]; };
+    if (rng_.chance(10)) return ints ? pick(kSmallInts) : pick(kSmallFloats);
+    return ints ? pick(kInts) : pick(kFloats);
   }
 
   void types() {

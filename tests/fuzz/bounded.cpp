@@ -384,6 +384,7 @@ void Fold::add_float(const Number& x, int64_t position) {
     case ReduceOp::prod:
       value_ = first ? x.v : value_ * x.v;
       magnitude_ = (first ? 1 : magnitude_) * (std::abs(x.v) + x.error);
+      partial_ *= std::max(1.0, std::abs(x.v) + x.error);
       break;
     case ReduceOp::max:
     case ReduceOp::min: {
@@ -453,6 +454,7 @@ Number Fold::result() const {
     const double error = error_ + steps * magnitude_;
     return std::abs(value_) + error > highest(to_) ? Number::unknown() : Number::real(value_, error);
   }
+  if (!(partial_ <= highest(to_))) return Number::unknown();  // infinity on the way: times a zero it is NaN
   if (all_exact_ && value_ == 0) return Number::real(0);
   const double error = magnitude_ - std::abs(value_) + steps * magnitude_ + n * smallest(to_);
   return magnitude_ + error > highest(to_) ? Number::unknown() : Number::real(value_, error);

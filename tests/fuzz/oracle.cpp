@@ -28,7 +28,7 @@ Result<> Oracle::run(NodeId id) {
 
 bool is_meaningful(DType t, const Number& x) {
   if (!x.is_usable() || !t.is_float() || x.exact()) return x.is_usable();
-  const double share = t == kBF16 ? 0.25 : t == kF16 ? 0.05 : 0.02;
+  const double share = t.bits <= 8 ? 0.5 : t == kBF16 ? 0.25 : t == kF16 ? 0.05 : 0.02;
   return x.error < share * (std::abs(x.v) + 0.01);
 }
 
