@@ -76,6 +76,29 @@ TEST_CASE("arrays without dims, without elements, of other types", "[error]") {
   CHECK_THAT(must_succeed(f, "run one.onnx --each --input three.npy").out, Catch::Matchers::Contains("1 0 3 0 5 0"));
 }
 
+TEST_CASE("arrays of types that numpy has not", "[error]") {
+  const Folder f("small");
+  constexpr int kE4M3FN = 17, kInt4 = 22;  // the standard's numbers
+  f.write("f8.onnx", relu({2}, kE4M3FN, "Identity"));
+  f.write("s4.onnx", relu({2}, kInt4, "Identity"));
+  f.write("bits.npy", npy("|u1", "(2,)", "\x38\xbc"));
+  f.write("ml_dtypes.npy", npy("<V1", "(2,)", "\x0e\x07"));
+  f.write("values.npy", npy("|i1", "(2,)", "\xfe\x07"));
+  f.write("float.npy", npy("<f4", "(2,)", floats({1, -1.5})));
+  CHECK_THAT(must_succeed(f, "run f8.onnx --input bits.npy --output y.npy").out,
+             Catch::Matchers::Contains("y: f8e4m3fn[2] = 1 -1.5"));
+  REQUIRE_OK(const NamedTensors y, read_tensors(f / "y.npy"));
+  CHECK(y[0].second.dtype() == kU8);
+  CHECK(y[0].second.get_int(1) == 0xbc);
+  for (const char* file : {"ml_dtypes", "values"})
+    CHECK_THAT(must_succeed(f, fmt::format("run s4.onnx --input {}.npy", file)).out,
+               Catch::Matchers::Contains("y: s4[2] = -2 7"));
+  must_fail(f, "run f8.onnx --input float.npy",
+            {"input 'x' is f32[2], the model takes f8e4m3fn[2]", "next: give its bits as u8"});
+  must_fail(f, "run s4.onnx --input bits.npy",
+            {"input 'x' is u8[2], the model takes s4[2]", "next: give its values as s8"});
+}
+
 TEST_CASE("arrays that are refused", "[error]") {
   const Folder f("refused");
   f.write("m.onnx", relu({2}));

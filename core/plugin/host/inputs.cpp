@@ -63,13 +63,13 @@ Result<std::vector<Tensor>> bind_inputs(std::span<const Port> ports, const Range
     }
     if (std::ranges::count(given, it->first, &NamedTensors::value_type::first) > 1)
       return fail({}, fmt::format("input '{}' is given twice", p.name));
-    const Tensor& t = it->second;
+    const Tensor t = unpacked(it->second, p.type.dtype);
     if (const auto why = detail::mismatch(p.type, t, values))
       return fail({},
                   fmt::format("input '{}' is {}, the model takes {}{}", p.name, to_string(t.dtype(), t.shape()),
                               to_string(p.type), *why),
                   next_step(t, p.type));
-    out.push_back(it->second);
+    out.push_back(t);
   }
   for (const auto& [name, t] : given)
     if (!nameless && std::ranges::none_of(ports, [&](const Port& p) { return p.name == name; }))
