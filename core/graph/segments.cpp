@@ -213,6 +213,37 @@ std::map<std::string, ValueId, std::less<>> found_symbols(const Graph& g) {
   return out;
 }
 
+std::vector<NodeId> order_by_sizes(const Graph& g) {
+  const std::vector<NodeId> order = g.order();
+  const auto found = found_symbols(g);
+  if (found.empty()) return order;
+  std::vector<NodeId> sorted;
+  enum class Mark : uint8_t { unseen, open, done };
+  std::vector<Mark> marks(g.node_count(), Mark::unseen);
+  for (const NodeId first : order) {
+    std::vector<NodeId> stack{first};
+    while (!stack.empty()) {
+      const NodeId n = stack.back();
+      Mark& mark = marks[static_cast<size_t>(n)];
+      if (mark != Mark::unseen) {
+        if (mark == Mark::open) sorted.push_back(n);
+        mark = Mark::done;
+        stack.pop_back();
+        continue;
+      }
+      mark = Mark::open;
+      const auto before = [&](ValueId v) {
+        const NodeId p = v == kNoValue ? kNoNode : g.value(v).producer;
+        if (p != kNoNode && marks[static_cast<size_t>(p)] == Mark::unseen) stack.push_back(p);
+      };
+      std::ranges::for_each(g.node(n).inputs, before);
+      for (const std::string& s : symbols_of(g, n))
+        if (const auto it = found.find(s); it != found.end()) before(it->second);
+    }
+  }
+  return sorted;
+}
+
 std::vector<std::string> symbols_of(const Graph& g, NodeId n) {
   std::set<std::string> used;
   for (const auto& [name, value] : g.node(n).attrs) {

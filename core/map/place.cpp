@@ -15,6 +15,7 @@ namespace dlc::map {
 namespace {
 
 constexpr const char* kExtern = "it has no kernel and runs only through the interpreter";
+constexpr const char* kControl = "only a run decides what of its bodies runs: they run on the host";
 
 using Views = std::map<ValueId, ValueId>;
 
@@ -195,7 +196,10 @@ class Placer {
       if (r->place == "refuse") problem(first, refused_op(*r, g_.node(first)) + " is refused: " + r->why, rule);
       return take(part, 1, "host", rule, left);
     }
-    if (!part.against) return take(part, 1, "host", {.rule = "no kernel", .why = kExtern}, left);
+    if (!part.against) {
+      const char* why = g_.node(first).bodies.empty() ? kExtern : kControl;
+      return take(part, 1, "host", {.rule = "no kernel", .why = why}, left);
+    }
     Refusal r = *failed.against;
     if (!r.too_large) return take(part, 1, "host", reason(first, failed), left);
     r.next += fmt::format("{}place it on the host in {}: ops: - {{op: {}, place: host, why: ...}}",

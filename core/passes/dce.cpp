@@ -20,7 +20,7 @@ Result<> dce(Graph& g, PassContext& context) {
   if (!found.empty())
     for (ValueId v : g.outputs)
       for (const Expr& d : g.value(v).type.shape) use(d.symbols());
-  const auto order = g.order();
+  const auto order = order_by_sizes(g);  // backwards, a size is used before it is found out
   for (auto n = order.rbegin(); n != order.rend(); ++n) {
     bool live = false;
     for (ValueId v : g.node(*n).outputs) live |= used[static_cast<size_t>(v)];

@@ -91,6 +91,15 @@ void in_order_of(const Origins& model, Json& nodes) {
   std::stable_sort(nodes.begin(), nodes.end(), [&](const Json& a, const Json& b) { return at(a) < at(b); });
 }
 
+// Whether it is the name of a node in a body.
+bool is_in_body(const Graph& g, const std::string& name) {
+  for (const NodeId n : g.order())
+    for (const auto& body : g.node(n).bodies)
+      for (const NodeId m : body->order())
+        if (std::ranges::count(body->node(m).locations, name) > 0 || is_in_body(*body, name)) return true;
+  return false;
+}
+
 // The ops of the model's nodes, those in bodies too.
 void add_ops(const Graph& g, std::map<std::string, std::string>& op_of) {
   for (const NodeId n : g.order()) {
@@ -109,16 +118,19 @@ Result<Json> explanation(const Built& b) {
     return c == compiled.end() ? Compiled{} : c->second;
   };
   Json nodes = Json::array(), in_float = Json::array(), problems = Json::array();
-  if (!b.placements.empty()) {  // a machine that takes only some nodes says so for each one
-    for (const NodePlacement& p : b.placements)
-      nodes.push_back(node_json(p.name, p.op, p.device, compiled_as(p.name), p.rule, p.why, p.next, p.yaml_line));
-  } else {                                     // one that takes the whole model has no rules: those would have cut it
-    std::map<std::string, std::string> op_of;  // of the model's nodes
-    if (b.graph) add_ops(*b.graph, op_of);
-    for (const std::string& node : order) {
-      const Compiled c = compiled_as(node);
-      nodes.push_back(node_json(node, op_of[node], c.device, c, "", "", "", 0));
-    }
+  // A machine that takes only some nodes says so for each one, not for those in bodies; one that takes the whole model
+  // has no rules: those would have cut it.
+  std::set<std::string> placed;
+  for (const NodePlacement& p : b.placements) {
+    nodes.push_back(node_json(p.name, p.op, p.device, compiled_as(p.name), p.rule, p.why, p.next, p.yaml_line));
+    placed.insert(p.name);
+  }
+  std::map<std::string, std::string> op_of;  // of the model's nodes
+  if (b.graph) add_ops(*b.graph, op_of);
+  for (const std::string& node : order) {
+    if (!placed.empty() && (placed.contains(node) || !is_in_body(*b.graph, node))) continue;
+    const Compiled c = compiled_as(node);
+    nodes.push_back(node_json(node, op_of[node], c.device, c, "", "", "", 0));
   }
   // Nodes that no kernel is called after: they are part of another, or nothing is left to do.
   std::map<std::string, std::string> device_of;

@@ -31,6 +31,8 @@ Result<std::vector<Segment>> cut_at_externs(const Graph& g);
 
 // The value whose shape first shows a symbol that no graph input has: the result of the extern op that finds it out.
 std::map<std::string, ValueId, std::less<>> found_symbols(const Graph& g);
+// order(), with every node behind those that find out the sizes it uses.
+std::vector<NodeId> order_by_sizes(const Graph& g);
 // The symbols in a node's attributes and in the types of its results.
 std::vector<std::string> symbols_of(const Graph& g, NodeId n);
 

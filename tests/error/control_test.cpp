@@ -1,0 +1,117 @@
+// Control flow through the command: compiled, stored, run on each device, explained, compared; and what is refused.
+#include <fmt/format.h>
+
+#include "dlc/io/numpy.h"
+#include "dlc_test/tensors.h"
+#include "tests/error/run.h"
+
+using namespace dlc;
+using namespace dlc::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// As long as the sum is below a limit: either one more row or, where the sum is small, a longer jump through a branch
+// whose index is out of range for short rows.
+constexpr const char* kModel = R"(dlc.graph 1
+graph @g (N in 1..8, m in 0.., t in 0.., n in 0..) {
+  in    %c: bool[]
+  in    %trips: s64[]
+  in    %x: f32[N]
+  const @w: f32[20] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]
+  %last: f32[m], %sums: f32[t] = loop(%trips, _, %x, %c) {carried = 1} loc "Loop" body (K in 0.., k in 0..) {
+    in    %i: s64[]
+    in    %state: f32[K]
+    in    %c: bool[]
+    const @limit: f32[] = 30
+    %next: f32[k] = if(%c, %state, %i) loc "Branch" then (K in 0..) {
+      in    %state: f32[K]
+      in    %i: s64[]
+      const @v: f32[20] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]
+      %e: f32[] = gather(@v, %i) {axis = 0}
+      %one: f32[1] = reshape(%e) {shape = [1]}
+      %r: f32[K + 1] = concat(%state, %one) {axis = 0} loc "grow"
+      out   %r
+    } else (K in 0..) {
+      in    %state: f32[K]
+      in    %i: s64[]
+      %r: f32[K] = add(%state, %state) loc "double"
+      out   %r
+    }
+    %sum: f32[] = reduce_sum(%next) {axes = [0]} loc "sum"
+    %more: bool[] = less(%sum, @limit)
+    out   %more
+    out   %next
+    out   %sum
+  }
+  %y: f32[m] = neg(%last) loc "neg"
+  out   %y "y"
+  out   %sums "sums"
+}
+)";
+
+void inputs(const Folder& f, bool c, int64_t trips) {
+  REQUIRE_OK(Tensor condition, Tensor::make(kBool, {}));
+  condition.set_int(0, c ? 1 : 0);
+  REQUIRE_OK(Tensor number, Tensor::make(kS64, {}));
+  number.set_int(0, trips);
+  REQUIRE_OK(const auto bytes, to_npz({{"c", condition}, {"trips", number}, {"x", dlc_test::floats({2}, {1, 2})}}));
+  f.write("x.npz", std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+}  // namespace
+
+TEST_CASE("control flow runs on every device, from the model and from the artifact", "[error][control]") {
+  const Folder f("control");
+  f.write("m.dlct", kModel);
+  must_succeed(f, "m.dlct -o m.dlca");
+  must_succeed(f, "m.dlct -o again.dlca");
+  CHECK(read_file(f / "m.dlca") == read_file(f / "again.dlca"));
+  for (const char* run : {"m.dlct --device interp:", "m.dlca --device interp:", "m.dlca --device cpu:", "m.dlct"}) {
+    INFO(run);
+    const auto out = [&](bool c, int64_t trips) {
+      inputs(f, c, trips);
+      return must_succeed(f, fmt::format("run {} --input x.npz", run)).out;
+    };
+    const std::string grown = out(true, 9);  // 1 2 | 1 2 3 ...: until the sum is 30 or more
+    CHECK_THAT(grown, Contains("y: f32[9] = -1 -2 -1 -2 -3 -4 -5 -6"));
+    CHECK_THAT(grown, Contains("sums: f32[7] = 4 6 9 13 18 24 31"));
+    CHECK_THAT(out(false, 9), Contains("sums: f32[4] = 6 12 24 48"));
+    CHECK_THAT(out(false, 2), Contains("y: f32[2] = -4 -8"));
+    CHECK_THAT(out(true, 0), Contains("sums: f32[0]"));
+  }
+}
+
+TEST_CASE("control flow is explained and compared like the rest", "[error][control]") {
+  const Folder f("control");
+  f.write("m.dlct", kModel);
+  const std::string said = must_succeed(f, "explain m.dlct").out;
+  for (const char* node : {"Loop ", "Branch ", "grow ", "double ", "sum ", "neg "}) CHECK_THAT(said, Contains(node));
+  CHECK_THAT(said, Contains("a run decides how often its body runs"));
+  inputs(f, true, 5);
+  CHECK_THAT(must_succeed(f, "compare m.dlct --device cpu: --input x.npz").out, Contains("agree with the interpreter"));
+  const std::string text = must_succeed(f, "m.dlct --emit=program").out;
+  CHECK_THAT(text, Contains("# then loop; its bodies follow"));
+  must_succeed(f, "m.dlct --emit=graph -o g.dlct");
+  CHECK_THAT(must_succeed(f, "run g.dlct --input x.npz").out, Contains("sums: f32[5] = 4 6 9 13 18"));
+}
+
+TEST_CASE("what control flow cannot be is refused", "[error][control]") {
+  const Folder f("control");
+  f.write("m.dlct", kModel);
+  must_fail(f, "m.dlct -o m.so", {"a library cannot hold control flow that only a run decides (loop) (node Loop)"});
+  std::string deep = "out   %x\n", close;
+  for (int i = 0; i < 500; ++i)
+    deep = "%y: f32[2] = if(%c, %c, %x) then {\nin %c: bool[]\nin %x: f32[2]\n" + deep +
+           "} else {\nin %c: bool[]\nin %x: f32[2]\nout %x\n}\nout %y\n";
+  f.write("deep.dlct", "dlc.graph 1\ngraph @g {\nin %c: bool[]\nin %x: f32[2]\n" + deep + "}\n");
+  must_fail(f, "deep.dlct -o m.dlca", {"deep.dlct:", "bodies are nested more than 16 deep"});
+  inputs(f, true, 5);
+  std::string wrong = kModel;  // rows of different shapes
+  wrong.replace(wrong.find("out   %sum\n"), 10, "out   %next");
+  wrong.replace(wrong.find("%sums: f32[t]"), 13, "%sums: f32[t,n]");
+  f.write("wrong.dlct", wrong);
+  for (const char* device : {"interp:", "cpu:"})
+    must_fail(f, fmt::format("run wrong.dlct --device {} --input x.npz", device),
+              {"loop: output 2 of the body is f32[3] in the first trip and f32[4] in trip 1"});
+}
