@@ -16,6 +16,32 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
+// Without control flow both branches are computed, and of each pair of results one is taken.
+Result<Values> both_branches(const NodeView& n) {
+  DLC_TRY(const ValueId condition, scalar_input(n, 0));
+  std::array<Values, 2> branches;
+  for (size_t b = 0; b < 2; ++b) {
+    DLC_TRY(const auto* body, n.attr_graph(b == 0 ? "then_branch" : "else_branch"));
+    DLC_TRY(branches[b], n.inlined(*body, {}));
+    DLC_CHECK(n.check_tensors(branches[b]));
+  }
+  const auto& [yes, no] = branches;
+  if (yes.size() != no.size()) return n.error("the branches differ in the number of their outputs");
+  Values results;
+  for (size_t i = 0; i < yes.size(); ++i) {
+    const TensorType &a = n.graph().value(yes[i]).type, &b = n.graph().value(no[i]).type;
+    if (a != b)
+      return n.error(
+          fmt::format("the condition is known only when the model runs, and output {} differs in type: {} or "
+                      "{}",
+                      i, to_string(a), to_string(b)),
+          "write a .dlca; or make the condition a constant, or both branches give the same type");
+    DLC_TRY(const ValueId r, n.emit("where", {condition, yes[i], no[i]}));
+    results.push_back(r);
+  }
+  return results;
+}
+
 Result<Values> if_(const NodeView& n) {
   if (!n.has(0)) return n.error("the condition is missing");
   const auto branch = [&](const std::vector<Expr>& condition) -> Result<Values> {
@@ -24,7 +50,7 @@ Result<Values> if_(const NodeView& n) {
   };
   const auto is_one = [](const auto& known) { return known && known->size() == 1 && (*known)[0].constant(); };
   if (const auto settled = n.settled_ints(n.in(0)); is_one(settled)) return branch(*settled);
-  auto results = run_time_if(n);
+  auto results = n.has_control_flow() ? run_time_if(n) : both_branches(n);
   if (results || !n.can_settle(n.in(0))) return results;
   const auto known = n.known_ints(0, "the condition");  // which makes given inputs constants
   return is_one(known) ? branch(*known) : std::move(results);
@@ -123,10 +149,13 @@ Result<Values> loop(const NodeView& n) {
   const size_t carried = n.input_count() > 2 ? n.input_count() - 2 : 0;
   if (static_cast<size_t>(body->input_size()) != carried + 2 || static_cast<size_t>(body->output_size()) < carried + 1)
     return n.error("the body's inputs and outputs do not fit the carried values");
-  DLC_TRY(auto short_one, unrolled(n, *body, carried, kUnrolledNodes, false));
+  DLC_TRY(auto short_one, unrolled(n, *body, carried, n.has_control_flow() ? kUnrolledNodes : INT64_MAX, false));
   if (short_one) return *std::move(short_one);
   bool never_ends = false;
-  auto results = run_time_loop(n, *body, carried, never_ends);
+  auto results = n.has_control_flow()
+                     ? run_time_loop(n, *body, carried, never_ends)
+                     : n.error("only a run knows the number of trips, and a library has no runtime for that",
+                               "write a .dlca; or make it known when compiling: a constant, or --dim NAME=VALUE");
   if (results || never_ends) return results;
   DLC_TRY(auto long_one, unrolled(n, *body, carried, INT64_MAX, true));
   return long_one ? Result<Values>(*std::move(long_one)) : std::move(results);
@@ -171,7 +200,10 @@ Result<Values> scan_over(const NodeView& n, const onnx::GraphProto& body, Values
   const auto length = length_of(0).constant();
   if (length == 0) return n.error("nothing to scan");
   const bool long_one = length && *length > kUnrolledNodes / std::max<int64_t>(nodes_in(body), 1);
-  if (!length || long_one) {
+  if (!length && !n.has_control_flow())
+    return n.error("the length must be known when compiling, since a library has no runtime for loops",
+                   "write a .dlca; or bind it with --dim NAME=VALUE");
+  if (n.has_control_flow() && (!length || long_one)) {
     auto results = run_time_scan(n, body, state, scanned, in, out);
     if (results || !length) return results;
   }

@@ -76,6 +76,7 @@ class NodeView {
   Result<Tensor> attr_tensor(std::string_view name) const;
   Result<const onnx::GraphProto*> attr_graph(std::string_view name) const;
 
+  bool has_control_flow() const;  // OnnxOptions::control_flow
   // Control flow (dlc/graph/control.h): a body with what `make` makes in it; until it returns, graph() is the body's.
   Result<Body> body(std::string name, const std::function<Result<std::vector<ValueId>>()>& make) const;
   // A value of the graph around the body that is being made.
@@ -209,6 +210,7 @@ class Importer {
   bool can_fix(ValueId v) const;
   // Whether a given input becomes a constant only if there is no other way.
   bool keeps_inputs() const { return options_.symbolic_dims; }
+  bool has_control_flow() const { return options_.control_flow; }
   // The tensor that `v` is for the inputs the model will be given; those it depends on become constants.
   Result<Tensor> fixed_value(ValueId v, const Loc& where);
   // Whether no input decides it, so that fixed_value() changes nothing; it need not be able to compute it.

@@ -170,6 +170,8 @@ std::optional<std::vector<Expr>> NodeView::settled_ints(ValueId v) const {
   return known ? std::optional(*known) : std::nullopt;
 }
 
+bool NodeView::has_control_flow() const { return importer_.has_control_flow(); }
+
 bool NodeView::choose() const { return importer_.choose(); }
 
 bool NodeView::can_settle(ValueId v) const { return other_kind(v).empty() && importer_.can_fix(v); }

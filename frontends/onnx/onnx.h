@@ -32,6 +32,9 @@ struct OnnxOptions {
   // Every extent above 1 of an input becomes a symbol, equal extents the same one. A given tensor becomes a constant
   // only where there is no other way: it decides the rank of a value, or which nodes there are.
   bool symbolic_dims = false;
+  // False: the graph gets no `if` and no `loop`, for what has no runtime that could run them. Every loop is written out
+  // then, both branches of an If are computed where they give the same types, and the rest is refused.
+  bool control_flow = true;
 };
 
 // A node of the model's own graph, and what became of it: the graph's nodes [first, end), or values that were there.

@@ -153,6 +153,7 @@ Result<Source> read_source(const ModelOptions& o, std::shared_ptr<const RecordSe
   if (level.empty()) {
     OnnxOptions onnx;
     onnx.dims = o.dims;
+    onnx.control_flow = o.format == "dlca";
     DLC_TRY(s.graph, import_onnx(o.file, onnx, &s.nodes));
     return s;
   }

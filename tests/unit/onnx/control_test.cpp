@@ -272,3 +272,27 @@ TEST_CASE("what control flow cannot be is said", "[onnx][control]") {
   add(ranks.b, "Unsqueeze", {"s", "axis"}, {"next"});
   REQUIRE_ERROR(import(ranks.m), "a carried value keeps its type and rank");
 }
+
+TEST_CASE("without control flow loops are written out and both branches computed", "[onnx][control]") {
+  OnnxOptions options;
+  options.control_flow = false;
+  Branches f;
+  add(f.yes, "Neg", {"x"}, {"t"});
+  add(f.no, "Abs", {"x"}, {"e"});
+  REQUIRE_OK(const Graph g, import(f.m, {}, options));
+  CHECK(controls(g) == 0);
+  CHECK(results(g, {scalar(1, kBool), row({-1, 2})})[0] == Values{1, -2});
+  CHECK(results(g, {scalar(0, kBool), row({-1, 2})})[0] == Values{1, 2});
+  f.no->mutable_node(0)->set_op_type("Shape");
+  REQUIRE_ERROR(import(f.m, {}, options), "output 0 differs in type: f32[N] or s64[1]");
+
+  Repeated r({"many", "", "x"});
+  integers(r.m, "many", {}, {2000});
+  add(r.b, "Identity", {"c"}, {"more"});
+  add(r.b, "Neg", {"s"}, {"next"});
+  set_int(add(r.b, "ReduceMax", {"next"}, {"row"}), "keepdims", 0);
+  REQUIRE_OK(const Graph written, import(r.m, {}, options));
+  CHECK(controls(written) == 0);
+  r.n->set_input(0, "trips");
+  REQUIRE_ERROR(import(r.m, {}, options), "a library has no runtime for that");
+}
