@@ -37,6 +37,12 @@ class Cutter {
     DLC_CHECK(assign());
     std::vector<std::vector<NodeId>> nodes(static_cast<size_t>(segments_));
     for (const NodeId n : g_.order()) nodes[static_cast<size_t>(segment_of_[static_cast<size_t>(n)])].push_back(n);
+    // Inputs and constants that are outputs are handed on by the first segment, or by one more if that is control flow.
+    const bool hands_on = std::ranges::any_of(g_.outputs, [&](ValueId v) { return g_.value(v).producer == kNoNode; });
+    if (hands_on && !nodes[0].empty() && kind_of(g_, nodes[0][0]) == Kind::control) {
+      nodes.emplace_back();
+      ++segments_;
+    }
     // What each segment needs from before it: operands, and values that bind its symbols.
     std::vector<std::set<ValueId>> needs(nodes.size());
     for (size_t s = 0; s < nodes.size(); ++s) needs[s] = needs_of(nodes[s], static_cast<int>(s));
@@ -137,8 +143,7 @@ class Cutter {
     std::map<ValueId, ValueId> to{{kNoValue, kNoValue}};
     const auto constant = [&](ValueId v) { to[v] = g.add_constant(g_.value(v).name, *g_.value(v).constant); };
     for (const ValueId v : g_.inputs)  // in the model's order
-      if (needs.contains(v) || (nodes.empty() || segments_ == 1))
-        to[v] = g.add_input(g_.value(v).name, g_.value(v).type);
+      if (needs.contains(v) || segments_ == 1) to[v] = g.add_input(g_.value(v).name, g_.value(v).type);
     for (const ValueId v : needs)
       if (!to.contains(v)) to[v] = g.add_input(g_.value(v).name, g_.value(v).type);
     for (const NodeId n : nodes) {
@@ -156,7 +161,7 @@ class Cutter {
     return segment;
   }
 
-  // Results that later segments read, and results of the model; the last segment also hands on what it did not make.
+  // Results that later segments read, and results of the model.
   template <class Constant>
   void outputs(Segment& segment, const std::vector<NodeId>& nodes, const std::set<ValueId>& wanted,
                std::map<ValueId, ValueId>& to, const Constant& constant) const {
@@ -167,7 +172,8 @@ class Cutter {
       g.output_names.push_back(name);
     };
     const bool whole = segments_ == 1;
-    const bool first = nodes.empty() || segment_of_[static_cast<size_t>(nodes[0])] == 0;
+    const bool first =
+        nodes.empty() || (segment_of_[static_cast<size_t>(nodes[0])] == 0 && segment.kind != Kind::control);
     for (size_t i = 0; i < g_.outputs.size(); ++i) {
       const ValueId v = g_.outputs[i];
       const NodeId p = g_.value(v).producer;

@@ -82,6 +82,45 @@ TEST_CASE("control flow runs on every device, from the model and from the artifa
   }
 }
 
+TEST_CASE("what control flow stands beside is handed on as it is", "[error][control]") {
+  // Inputs and constants that are outputs, of the model and of a body whose only node is control flow.
+  const Folder f("control");
+  const std::string branch = R"( = if(%c, %x) loc "If" then {
+    in    %x: f32[2]
+    %r: f32[2] = neg(%x)
+    out   %r
+  } else {
+    in    %x: f32[2]
+    out   %x
+  }
+)";
+  const std::string outer = R"(  %l: f32[2], %n: s64[] = loop(%trips, _, %x, %trips, %c) {carried = 2} loc "Loop" body {
+    in    %i: s64[]
+    in    %x: f32[2]
+    in    %n: s64[]
+    in    %c: bool[]
+    const @yes: bool[] = 1
+    %y: f32[2])" + branch + R"(    out   @yes
+    out   %y
+    out   %i
+  }
+)";
+  f.write("m.dlct",
+          "dlc.graph 1\ngraph @g {\n  in    %c: bool[]\n  in    %trips: s64[]\n  in    %x: f32[2]\n  const @k: s64[] = "
+          "7\n  %y: f32[2]" +
+              branch + outer +
+              "  out   %x \"z\"\n  out   %y \"y\"\n  out   @k \"k\"\n  out   %l \"l\"\n  out   %n \"n\"\n}\n");
+  must_succeed(f, "m.dlct -o m.dlca");
+  inputs(f, true, 3);
+  for (const char* run : {"m.dlct --device interp:", "m.dlca --device interp:", "m.dlca --device cpu:"}) {
+    INFO(run);
+    const std::string out = must_succeed(f, fmt::format("run {} --input x.npz", run)).out;
+    for (const char* value :
+         {"z: f32[2] = 1 2", "y: f32[2] = -1 -2", "k: s64[] = 7", "l: f32[2] = -1 -2", "n: s64[] = 2"})
+      CHECK_THAT(out, Contains(value));
+  }
+}
+
 TEST_CASE("control flow is explained and compared like the rest", "[error][control]") {
   const Folder f("control");
   f.write("m.dlct", kModel);
