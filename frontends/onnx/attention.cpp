@@ -27,9 +27,9 @@ Result<ValueId> sliced(const NodeView& n, ValueId v, size_t axis, const Expr& fr
 Result<ValueId> split_heads(const NodeView& n, ValueId v, int64_t heads) {
   const Exprs shape = type_of(n, v).shape;
   const auto width = shape[2].constant();
-  if (heads < 1 || !width || *width % heads != 0)
+  if (heads < 1 || (width && *width % heads != 0))
     return n.error(fmt::format("{} elements cannot be split into {} heads", to_string(shape[2]), heads));
-  DLC_TRY(const ValueId y, reshaped(n, v, {shape[0], shape[1], heads, *width / heads}));
+  DLC_TRY(const ValueId y, reshaped(n, v, {shape[0], shape[1], heads, floor_div(shape[2], heads)}));
   return n.emit("transpose", {y}, {{"perm", Exprs{0, 2, 1, 3}}});
 }
 Result<ValueId> join_heads(const NodeView& n, ValueId v) {
@@ -131,7 +131,14 @@ Result<Values> attend(const NodeView& n, ValueId q, ValueId k, ValueId v, ValueI
   DLC_TRY(k, repeated(n, k, heads));
   DLC_TRY(v, repeated(n, v, heads));
   DLC_TRY(const ValueId turned, n.emit("transpose", {k}, {{"perm", Exprs{0, 1, 3, 2}}}));
-  DLC_TRY(const ValueId factor, n.scalar(type, scores.scale));
+  ValueId factor = kNoValue;
+  if (scores.scale != 0) {
+    DLC_TRY(factor, n.scalar(type, scores.scale));
+  } else {
+    DLC_TRY(factor, n.emit("shape", {q}, {{"start", Expr(3)}, {"end", Expr(4)}}));
+    DLC_TRY(factor, n.emit("cast", {factor}, {{"to", type}}));
+    DLC_TRY(factor, n.emit("rsqrt", {factor}));
+  }
   DLC_TRY(const ValueId product, n.emit("matmul", {q, turned}));
   DLC_TRY(const ValueId raw, n.emit("mul", {product, factor}));
   ValueId capped = raw;
@@ -157,13 +164,13 @@ Result<Values> attend(const NodeView& n, ValueId q, ValueId k, ValueId v, ValueI
   return Values{y, stages[scores.stage]};
 }
 
-Result<ValueId> turned(const NodeView& n, ValueId x, ValueId cos, ValueId sin, ValueId positions, int64_t part,
+Result<ValueId> turned(const NodeView& n, ValueId x, ValueId cos, ValueId sin, ValueId positions, const Expr& part,
                        bool interleaved) {
   const Expr size = type_of(n, x).shape[3];
-  if (part < 0 || (size.constant() && part > *size.constant()))
-    return n.error(fmt::format("attribute 'rotary_embedding_dim' is {}", part));
+  if (const auto more = (part - size).constant(); part.is(0) || (more && *more > 0))
+    return n.error(fmt::format("{} elements of a head of {} cannot turn", to_string(part), to_string(size)));
   const Attrs attrs{{"interleaved", Expr(interleaved)}};
-  if (part == 0 || size.is(part)) return n.emit("rope", {x, cos, sin, positions}, attrs);
+  if (part == size) return n.emit("rope", {x, cos, sin, positions}, attrs);
   DLC_TRY(const ValueId turning, sliced(n, x, 3, 0, part));
   DLC_TRY(const ValueId y, n.emit("rope", {turning, cos, sin, positions}, attrs));
   DLC_TRY(const ValueId rest, sliced(n, x, 3, part, size));

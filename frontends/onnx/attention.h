@@ -54,7 +54,7 @@ class Bias {
 };
 
 struct Scores {
-  double scale = 0;
+  double scale = 0;     // 0: by the root of a head's size
   double cap = 0;       // scores are kept within it, smoothly; 0 for no cap
   bool wanted = false;  // as a second result: those of `stage`
   int64_t stage = 0;    // products, capped, with the bias, weights
@@ -66,8 +66,8 @@ struct Scores {
 Result<std::vector<ValueId>> attend(const NodeView& n, ValueId q, ValueId k, ValueId v, ValueId bias,
                                     const Scores& scores);
 
-// Turns pairs of the first `part` elements of each head (0: all) by the angles at the positions [batch, sequence].
-Result<ValueId> turned(const NodeView& n, ValueId x, ValueId cos, ValueId sin, ValueId positions, int64_t part,
+// Turns pairs of the first `part` elements of each head by the angles at the positions [batch, sequence].
+Result<ValueId> turned(const NodeView& n, ValueId x, ValueId cos, ValueId sin, ValueId positions, const Expr& part,
                        bool interleaved);
 
 }  // namespace dlc::onnx_frontend

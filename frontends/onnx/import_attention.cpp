@@ -44,7 +44,7 @@ Result<Values> rotary(const NodeView& n) {
       DLC_TRY(t, reshaped(n, t, {count, table[2]}));
     }
   }
-  DLC_TRY(ValueId y, turned(n, x, tables[0], tables[1], at, part, interleaved != 0));
+  DLC_TRY(ValueId y, turned(n, x, tables[0], tables[1], at, part == 0 ? shape[3] : Expr(part), interleaved != 0));
   if (joined) {
     DLC_TRY(y, join_heads(n, y));
   }
@@ -77,9 +77,9 @@ Result<Values> attention(const NodeView& n) {
   }
   const TensorType queries = type_of(n, q);
   DLC_TRY(const double scale, n.attr_float("scale", 0.0));
+  if (scale == 0 && n.has_attr("scale")) return n.error("the scale is 0");
   const auto size = queries.shape[3].constant();
-  if (scale == 0 && (n.has_attr("scale") || !size)) return n.error("the scale is 0, or the size of a head not known");
-  const double factor = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(*size));
+  const double factor = scale != 0 || !size ? scale : 1 / std::sqrt(static_cast<double>(*size));
   const Values present{k, v};
   Bias bias(n, queries.dtype, queries.shape[2], type_of(n, k).shape[2]);
   if (n.has(3)) DLC_CHECK(bias.add_mask(n.in(3)));
@@ -98,7 +98,6 @@ Result<Values> flex_attention(const NodeView& n) {
     if (n.rank(i) != 4) return n.error("queries, keys and values need rank 4");
   const TensorType queries = n.type(0);
   const auto size = queries.shape[3].constant();
-  if (!size && !n.has_attr("scale")) return n.error("the size of a head must be known");
   DLC_TRY(const double scale, n.attr_float("scale", size ? 1 / std::sqrt(static_cast<double>(*size)) : 0));
   DLC_TRY(const int64_t precision, n.attr_int("softmax_precision", 0));
   DType type = queries.dtype == kF64 ? kF64 : kF32;
@@ -145,9 +144,9 @@ Result<Values> linear_attention(const NodeView& n) {
     if (n.rank(input) != 3) return n.error(fmt::format("input {} needs rank 3", input));
     const Exprs shape = n.type(input).shape;
     const auto width = shape[2].constant();
-    if (heads < 1 || !width || *width % heads != 0)
+    if (heads < 1 || (width && *width % heads != 0))
       return n.error(fmt::format("{} elements cannot be split into {} heads", to_string(shape[2]), heads));
-    return reshaped(n, n.in(input), {shape[0], shape[1], heads, *width / heads});
+    return reshaped(n, n.in(input), {shape[0], shape[1], heads, floor_div(shape[2], heads)});
   };
   Values in(6, kNoValue);
   in[3] = n.in(3);

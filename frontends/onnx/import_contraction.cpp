@@ -6,23 +6,19 @@
 
 namespace dlc::onnx_frontend {
 
-namespace {
-
 using Values = std::vector<ValueId>;
 
-// The spatial extents of a weight [o, i, k...]; they must be known.
-Result<std::vector<int64_t>> kernel_of(const NodeView& n, size_t weight) {
-  std::vector<int64_t> kernel;
+namespace {
+
+// The spatial extents of a weight [o, i, k...].
+Result<std::vector<Expr>> kernel_of(const NodeView& n, size_t weight) {
   if (n.rank(weight) < 3) return n.error(fmt::format("the weight has rank {}, at least 3 is needed", n.rank(weight)));
-  for (size_t i = 2; i < n.type(weight).shape.size(); ++i) {
-    const auto k = n.type(weight).shape[i].constant();
-    if (!k) return n.error("the weight's spatial shape must be known");
-    kernel.push_back(*k);
-  }
-  return kernel;
+  const auto shape = n.type(weight).shape;
+  return std::vector<Expr>(shape.begin() + 2, shape.end());
 }
 
-// stride, dilation, padding and group of a convolution whose data is input 0 and weight input `weight`.
+}  // namespace
+
 Result<Attrs> conv_attrs(const NodeView& n, size_t weight) {
   if (!n.has(0) || !n.has(weight)) return n.error("data or weight is missing");
   if (n.rank(0) != n.rank(weight))
@@ -36,6 +32,49 @@ Result<Attrs> conv_attrs(const NodeView& n, size_t weight) {
   a["group"] = Expr(group);
   return a;
 }
+
+Result<Values> gemm(const NodeView& n) {
+  DLC_TRY(const double alpha, n.attr_float("alpha", 1.0));
+  DLC_TRY(const double beta, n.attr_float("beta", 1.0));
+  DLC_TRY(const int64_t trans_a, n.attr_int("transA", 0));
+  DLC_TRY(const int64_t trans_b, n.attr_int("transB", 0));
+  if (n.type(0).dtype.is_int()) {
+    if (alpha != 1 || beta != 1) return n.error("of integers, alpha and beta must be 1");
+    ValueId in[2] = {n.in(0), n.in(1)};
+    for (const size_t i : {0, 1}) {
+      if ((i == 0 ? trans_a : trans_b) == 0) continue;
+      DLC_TRY(in[i], n.emit("transpose", {in[i]}, {{"perm", std::vector<Expr>{1, 0}}}));
+    }
+    DLC_TRY(const ValueId product, n.emit("matmul", {in[0], in[1]}));
+    return n.has(2) ? n.emit_all("add", {product, n.in(2)}) : Result<Values>(Values{product});
+  }
+  return n.emit_all(
+      "gemm", {n.in(0), n.in(1), n.in(2)},
+      {{"alpha", alpha}, {"beta", beta}, {"trans_a", Expr(trans_a != 0)}, {"trans_b", Expr(trans_b != 0)}});
+}
+
+Result<Values> matmul_like(const NodeView& n, const char* record, size_t left, size_t right, Values operands) {
+  if (!n.has(left) || !n.has(right)) return n.error("needs two inputs");
+  const auto as_matrix = [&](size_t operand, int64_t axis) -> Result<ValueId> {
+    if (n.rank(operand) != 1) return operands[operand];
+    return n.emit("unsqueeze", {operands[operand]}, {{"axes", std::vector<Expr>{Expr(axis)}}});
+  };
+  if (n.rank(left) == 0 || n.rank(right) == 0) return n.error("an operand is a scalar");
+  DLC_TRY(operands[left], as_matrix(left, 0));
+  DLC_TRY(operands[right], as_matrix(right, 1));
+  DLC_TRY(ValueId y, n.emit(record, operands));
+  std::vector<Expr> drop;
+  if (n.rank(left) == 1) drop.emplace_back(-2);
+  if (n.rank(right) == 1) drop.emplace_back(-1);
+  if (!drop.empty()) {
+    const auto rank = static_cast<int64_t>(n.graph().value(y).type.shape.size());
+    for (auto& d : drop) d = d + rank;
+    DLC_TRY(y, n.emit("squeeze", {y}, {{"axes", drop}}));
+  }
+  return Values{y};
+}
+
+namespace {
 
 Result<Values> conv(const NodeView& n) {
   DLC_TRY(Attrs a, conv_attrs(n, 1));
@@ -105,48 +144,6 @@ Result<Values> conv_transpose(const NodeView& n) {
   a["out_pad"] = to_exprs(out_pad);
   a["group"] = Expr(group);
   return n.emit_all("conv_transpose", {n.in(0), n.in(1), n.in(2)}, std::move(a));
-}
-
-Result<Values> gemm(const NodeView& n) {
-  DLC_TRY(const double alpha, n.attr_float("alpha", 1.0));
-  DLC_TRY(const double beta, n.attr_float("beta", 1.0));
-  DLC_TRY(const int64_t trans_a, n.attr_int("transA", 0));
-  DLC_TRY(const int64_t trans_b, n.attr_int("transB", 0));
-  if (n.type(0).dtype.is_int()) {
-    if (alpha != 1 || beta != 1) return n.error("of integers, alpha and beta must be 1");
-    ValueId in[2] = {n.in(0), n.in(1)};
-    for (const size_t i : {0, 1}) {
-      if ((i == 0 ? trans_a : trans_b) == 0) continue;
-      DLC_TRY(in[i], n.emit("transpose", {in[i]}, {{"perm", std::vector<Expr>{1, 0}}}));
-    }
-    DLC_TRY(const ValueId product, n.emit("matmul", {in[0], in[1]}));
-    return n.has(2) ? n.emit_all("add", {product, n.in(2)}) : Result<Values>(Values{product});
-  }
-  return n.emit_all(
-      "gemm", {n.in(0), n.in(1), n.in(2)},
-      {{"alpha", alpha}, {"beta", beta}, {"trans_a", Expr(trans_a != 0)}, {"trans_b", Expr(trans_b != 0)}});
-}
-
-// numpy's rule: a vector on the left gains a leading dim, on the right a trailing one, and both lose it in the result.
-Result<Values> matmul_like(const NodeView& n, const char* record, size_t left, size_t right, Values operands) {
-  if (!n.has(left) || !n.has(right)) return n.error("needs two inputs");
-  const auto as_matrix = [&](size_t operand, int64_t axis) -> Result<ValueId> {
-    if (n.rank(operand) != 1) return operands[operand];
-    return n.emit("unsqueeze", {operands[operand]}, {{"axes", std::vector<Expr>{Expr(axis)}}});
-  };
-  if (n.rank(left) == 0 || n.rank(right) == 0) return n.error("an operand is a scalar");
-  DLC_TRY(operands[left], as_matrix(left, 0));
-  DLC_TRY(operands[right], as_matrix(right, 1));
-  DLC_TRY(ValueId y, n.emit(record, operands));
-  std::vector<Expr> drop;
-  if (n.rank(left) == 1) drop.emplace_back(-2);
-  if (n.rank(right) == 1) drop.emplace_back(-1);
-  if (!drop.empty()) {
-    const auto rank = static_cast<int64_t>(n.graph().value(y).type.shape.size());
-    for (auto& d : drop) d = d + rank;
-    DLC_TRY(y, n.emit("squeeze", {y}, {{"axes", drop}}));
-  }
-  return Values{y};
 }
 
 Result<Values> matmul(const NodeView& n) { return matmul_like(n, "matmul", 0, 1, n.inputs()); }

@@ -476,6 +476,8 @@ constexpr OpEntry kTable[] = {
     {"", "Pad", pad, "t", "", 10},
     {"", "Pad", pad, "ttTT"},
     {"", "Trilu", trilu, "tT"},
+    {"com.microsoft", "Trilu", trilu, "tT"},
+    {"com.microsoft", "ExpandDims", unsqueeze, "tt"},
     {"", "CenterCropPad", center_crop_pad, "tt"},
     {"", "TensorScatter", tensor_scatter, "ttT"},
     {"", "CumSum", cumulative<kCumsum>, "tt"},

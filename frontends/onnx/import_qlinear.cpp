@@ -78,42 +78,72 @@ Result<Values> unary(const NodeView& n, const std::string& record, Attrs attrs) 
   return quantized(n, y, to, n.type(0).dtype);
 }
 
-Result<> refuse_channels_last(const NodeView& n) {
-  DLC_TRY(const int64_t last, n.attr_int("channels_last", 0));
-  if (last != 0) return n.error("attribute 'channels_last' is not supported");
-  return {};
+// The permutation that brings the last dim behind the first, or back.
+std::vector<Expr> channels_first(int64_t rank) {
+  std::vector<Expr> perm{0, rank - 1};
+  for (int64_t i = 1; i + 1 < rank; ++i) perm.emplace_back(i);
+  return perm;
+}
+std::vector<Expr> channels_last(int64_t rank) {
+  std::vector<Expr> perm{0};
+  for (int64_t i = 2; i < rank; ++i) perm.emplace_back(i);
+  perm.emplace_back(1);
+  return perm;
+}
+
+// A pool of rows and columns, of data whose channels come second or last.
+Result<Values> pool(const NodeView& n, const std::string& record, Attrs attrs, bool last) {
+  if (!last) return unary(n, record, std::move(attrs));
+  DLC_TRY(const Quantization from, quantization(n, 1));
+  DLC_TRY(const Quantization to, quantization(n, 3));
+  DLC_TRY(const ValueId turned, n.emit("transpose", {n.in(0)}, {{"perm", channels_first(n.rank(0))}}));
+  DLC_TRY(const ValueId x, dequantized(n, turned, from));
+  DLC_TRY(const ValueId y, n.emit(record, {x}, std::move(attrs)));
+  DLC_TRY(const Values z, quantized(n, y, to, n.type(0).dtype));
+  return n.emit_all("transpose", {z[0]}, {{"perm", channels_last(n.rank(0))}});
 }
 
 Result<Values> average_pool(const NodeView& n) {
-  DLC_CHECK(refuse_channels_last(n));
   if (!n.has(0) || n.rank(0) < 3) return n.error("the input needs rank 3 or more");
   if (!n.has_attr("kernel_shape")) return n.error("attribute 'kernel_shape' is required");
+  DLC_TRY(const int64_t last, n.attr_int("channels_last", 0));
   const auto shape = n.type(0).shape;
-  DLC_TRY(const Window w, read_window(n, {}, std::span(shape).subspan(2)));
+  DLC_TRY(const Window w, read_window(n, {}, std::span(shape).subspan(last != 0 ? 1 : 2, shape.size() - 2)));
   DLC_TRY(const int64_t ceil_mode, n.attr_int("ceil_mode", 0));
   DLC_TRY(const int64_t include, n.attr_int("count_include_pad", 0));
   Attrs a = window_attrs(w, true);
   a["ceil_mode"] = Expr(ceil_mode != 0);
   a["count_include_pad"] = Expr(include != 0);
-  return unary(n, "avg_pool", std::move(a));
+  return pool(n, "avg_pool", std::move(a), last != 0);
 }
 
 Result<Values> global_average_pool(const NodeView& n) {
-  DLC_CHECK(refuse_channels_last(n));
   if (!n.has(0) || n.rank(0) < 3) return n.error("the input needs rank 3 or more");
+  DLC_TRY(const int64_t last, n.attr_int("channels_last", 0));
   std::vector<Expr> axes;
   for (int64_t i = 2; i < n.rank(0); ++i) axes.emplace_back(i);
-  return unary(n, "reduce_mean", {{"axes", axes}, {"keepdims", Expr(1)}});
+  return pool(n, "reduce_mean", {{"axes", axes}, {"keepdims", Expr(1)}}, last != 0);
 }
 
-// Its attribute 'opset' says which Softmax is meant.
+// Its attribute 'opset' says which Softmax is meant: before 13 the axes from `axis` on are one.
 Result<Values> softmax(const NodeView& n) {
   if (!n.has(0)) return n.error("input 0 is missing");
   DLC_TRY(const int64_t opset, n.attr_int("opset", 13));
   DLC_TRY(const int64_t attr, n.attr_int("axis", opset >= 13 ? -1 : 1));
   DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
-  if (opset < 13 && axis != n.rank(0) - 1) return n.error("before opset 13 only the last axis is supported");
-  return unary(n, "softmax", {{"axis", Expr(axis)}});
+  if (opset >= 13 || axis == n.rank(0) - 1) return unary(n, "softmax", {{"axis", Expr(axis)}});
+  DLC_TRY(const Quantization from, quantization(n, 1));
+  DLC_TRY(const Quantization to, quantization(n, 3));
+  const auto shape = n.type(0).shape;
+  std::vector<Expr> flat(shape.begin(), shape.begin() + axis);
+  Expr rest(1);
+  for (auto d = static_cast<size_t>(axis); d < shape.size(); ++d) rest = rest * shape[d];
+  flat.push_back(rest);
+  DLC_TRY(const ValueId wide, n.emit("reshape", {n.in(0)}, {{"shape", flat}}));
+  DLC_TRY(const ValueId x, dequantized(n, wide, from));
+  DLC_TRY(const ValueId y, n.emit("softmax", {x}, {{"axis", Expr(axis)}}));
+  DLC_TRY(const Values z, quantized(n, y, to, n.type(0).dtype));
+  return n.emit_all("reshape", {z[0]}, {{"shape", shape}});
 }
 
 Result<Values> sigmoid(const NodeView& n) { return unary(n, "sigmoid", {}); }
@@ -141,6 +171,19 @@ Result<Values> concat(const NodeView& n) {
   return quantized(n, y, to, n.type(2).dtype);
 }
 
+// A condition, X and its quantisation, Y and its own, the result's.
+Result<Values> where(const NodeView& n) {
+  Values parts;
+  for (const size_t at : {1, 4}) {
+    DLC_TRY(const Quantization from, quantization(n, at + 1));
+    DLC_TRY(const ValueId x, dequantized(n, n.in(at), from));
+    parts.push_back(x);
+  }
+  DLC_TRY(const Quantization to, quantization(n, 7));
+  DLC_TRY(const ValueId y, n.emit("where", {n.in(0), parts[0], parts[1]}));
+  return quantized(n, y, to, n.type(1).dtype);
+}
+
 constexpr OpEntry kTable[] = {
     {"com.microsoft", "QLinearAdd", binary<kAdd>, "ttTttTtT"},
     {"com.microsoft", "QLinearMul", binary<kMul>, "ttTttTtT"},
@@ -149,6 +192,7 @@ constexpr OpEntry kTable[] = {
     {"com.microsoft", "QLinearSoftmax", softmax, "ttTtT"},
     {"com.microsoft", "QLinearSigmoid", sigmoid, "ttTtT"},
     {"com.microsoft", "QLinearLeakyRelu", leaky_relu, "ttTtT"},
+    {"com.microsoft", "QLinearWhere", where, "ttttttttt"},
     {"com.microsoft", "QLinearConcat", concat, "tTtT*"},
 };
 

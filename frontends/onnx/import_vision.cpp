@@ -32,14 +32,14 @@ Result<Values> roi_align(const NodeView& n) {
           n.attr_string("coordinate_transformation_mode", n.opset() >= 16 ? "half_pixel" : "output_half_pixel"));
   if (coordinates != "half_pixel" && coordinates != "output_half_pixel")
     return n.error(fmt::format("attribute 'coordinate_transformation_mode' is '{}'", coordinates));
-  if (samples < 1) return n.error("sampling_ratio 0 (as many samples as the region has pixels) is not supported");
-  return n.emit_all("roi_align", {n.in(0), n.in(1), n.in(2)},
-                    {{"height", Expr(height)},
-                     {"width", Expr(width)},
-                     {"samples", Expr(samples)},
-                     {"scale", scale},
-                     {"half_pixel", Expr(coordinates == "half_pixel")},
-                     {"mode", mode}});
+  if (samples < 0) return n.error(fmt::format("attribute 'sampling_ratio' is {}", samples));
+  Attrs attrs{{"height", Expr(height)},
+              {"width", Expr(width)},
+              {"scale", scale},
+              {"half_pixel", Expr(coordinates == "half_pixel")},
+              {"mode", mode}};
+  if (samples > 0) attrs["samples"] = Expr(samples);
+  return n.emit_all(samples > 0 ? "roi_align" : "roi_align_adaptive", {n.in(0), n.in(1), n.in(2)}, std::move(attrs));
 }
 
 // The sizes are those of an image: batch, channels, and two or three more.
@@ -57,12 +57,7 @@ Result<Values> col2im(const NodeView& n) {
   DLC_TRY(const auto block, n.sizes(2, "block_shape"));
   const size_t rank = image.size();
   if (block.size() != rank || rank == 0) return n.error("'image_shape' and 'block_shape' differ in length");
-  std::vector<int64_t> kernel;
-  for (const Expr& k : block) {
-    if (!k.constant()) return n.error("the block's shape must be known when compiling");
-    kernel.push_back(*k.constant());
-  }
-  DLC_TRY(const Window w, read_window(n, kernel, image));
+  DLC_TRY(const Window w, read_window(n, block, image));
   // [n, c * block, steps] as [n, c, block.., steps..]
   const auto in = n.type(0).shape;
   Expr taps(1);

@@ -55,9 +55,8 @@ Result<> check_dims(const OnnxOptions& options, const std::map<std::string, std:
                       : fmt::format("--dim {}: the model has no such dim, but {}", name, fmt::join(names, ", ")),
                   near.empty() ? "" : fmt::format("did you mean {}?", near));
     }
-    if (range.lo < options.default_range.lo || range.lo > range.hi)
-      return fail({file, 0, 0, {}},
-                  fmt::format("--dim {}={}: a dim is at least {}", name, range.lo, options.default_range.lo));
+    if (range.lo < 0 || range.lo > range.hi)  // 0 only where it is asked for: an empty cache
+      return fail({file, 0, 0, {}}, fmt::format("--dim {}={}: a dim is at least 0", name, range.lo));
   }
   return {};
 }

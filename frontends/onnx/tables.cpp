@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace dlc::onnx_frontend {
 
 std::vector<std::span<const OpEntry>> op_tables() {
-  return {elementwise_ops(), contraction_ops(), pool_ops(),         resize_ops(),    movement_ops(),  generate_ops(),
-          qlinear_ops(),     reduction_ops(),   quantization_ops(), recurrent_ops(), constant_ops(),  control_ops(),
-          sequence_ops(),    einsum_ops(),      loss_ops(),         signal_ops(),    attention_ops(), vision_ops(),
-          ml_ops(),          tree_ops(),        random_ops()};
+  return {elementwise_ops(), contraction_ops(), pool_ops(),      resize_ops(),       movement_ops(),
+          generate_ops(),    qlinear_ops(),     reduction_ops(), quantization_ops(), recurrent_ops(),
+          constant_ops(),    control_ops(),     sequence_ops(),  einsum_ops(),       loss_ops(),
+          signal_ops(),      attention_ops(),   vision_ops(),    ml_ops(),           tree_ops(),
+          transformer_ops(), fused_ops(),       nbits_ops(),     ms_attention_ops(), random_ops()};
 }
 
 bool unchanged_since_first(std::string_view op) {
@@ -132,19 +134,23 @@ Result<> check_list(const NodeView& n, const char* what, const std::vector<int64
 
 }  // namespace
 
-Result<Window> read_window(const NodeView& n, std::vector<int64_t> kernel, std::span<const Expr> spatial) {
+Result<Window> read_window(const NodeView& n, std::vector<Expr> kernel, std::span<const Expr> spatial) {
   const size_t rank = spatial.size();
   Window w;
   if (n.has_attr("kernel_shape")) {
-    DLC_TRY(w.kernel, n.attr_ints("kernel_shape", {}));
-    if (!kernel.empty() && w.kernel != kernel)
+    DLC_TRY(const auto given, n.attr_ints("kernel_shape", {}));
+    DLC_CHECK(check_list(n, "kernel_shape", given, rank, 1));
+    w.kernel = to_exprs(given);
+    const auto differs = [](const Expr& a, const Expr& b) { return b.constant() && a != b; };
+    if (!kernel.empty() && !std::ranges::equal(w.kernel, kernel, std::not_fn(differs)))
       return n.error("attribute 'kernel_shape' differs from the weight's shape");
   } else {
     w.kernel = std::move(kernel);
   }
   DLC_TRY(w.stride, n.attr_ints("strides", std::vector<int64_t>(rank, 1)));
   DLC_TRY(w.dilation, n.attr_ints("dilations", std::vector<int64_t>(rank, 1)));
-  DLC_CHECK(check_list(n, "kernel_shape", w.kernel, rank, 1));
+  if (w.kernel.size() != rank)
+    return n.error(fmt::format("the kernel has {} dims, {} are needed", w.kernel.size(), rank));
   DLC_CHECK(check_list(n, "strides", w.stride, rank, 1));
   DLC_CHECK(check_list(n, "dilations", w.dilation, rank, 1));
 
@@ -177,7 +183,7 @@ Result<Window> read_window(const NodeView& n, std::vector<int64_t> kernel, std::
 Attrs window_attrs(const Window& w, bool with_kernel) {
   Attrs a{
       {"stride", to_exprs(w.stride)}, {"dilation", to_exprs(w.dilation)}, {"pad_lo", w.pad_lo}, {"pad_hi", w.pad_hi}};
-  if (with_kernel) a["kernel"] = to_exprs(w.kernel);
+  if (with_kernel) a["kernel"] = w.kernel;
   return a;
 }
 

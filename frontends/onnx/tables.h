@@ -27,6 +27,10 @@ std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> vision_ops();
 std::span<const OpEntry> ml_ops();
 std::span<const OpEntry> tree_ops();
+std::span<const OpEntry> transformer_ops();
+std::span<const OpEntry> fused_ops();
+std::span<const OpEntry> nbits_ops();
+std::span<const OpEntry> ms_attention_ops();
 std::span<const OpEntry> random_ops();
 
 // An axis of an operand of the given rank, checked: -rank <= axis < rank gives 0 .. rank-1.
@@ -43,17 +47,26 @@ Result<Expr> known_scalar(const NodeView& n, size_t input, std::string_view what
 Result<ValueId> concatenated(const NodeView& n, std::vector<ValueId> parts, int64_t axis);
 Result<ValueId> folded(const NodeView& n, const char* record, std::span<const ValueId> values);
 
+// stride, dilation, padding and group of a convolution whose data is input 0 and weight input `weight`.
+Result<Attrs> conv_attrs(const NodeView& n, size_t weight);
+// A Gemm of the node's inputs and attributes.
+Result<std::vector<ValueId>> gemm(const NodeView& n);
+// A product by `record`, of inputs `left` and `right` in numpy's way: a vector on the left gains a leading dim, on the
+// right a trailing one, and both lose it in the result.
+Result<std::vector<ValueId>> matmul_like(const NodeView& n, const char* record, size_t left, size_t right,
+                                         std::vector<ValueId> operands);
+
 // Attribute values from plain integers.
 std::vector<Expr> to_exprs(std::span<const int64_t> values);
 
 // The window of a convolution or pool: one entry per spatial dim.
 struct Window {
-  std::vector<int64_t> kernel, stride, dilation;
-  std::vector<Expr> pad_lo, pad_hi;
+  std::vector<int64_t> stride, dilation;
+  std::vector<Expr> kernel, pad_lo, pad_hi;
 };
 // Reads kernel_shape, strides, dilations, pads and auto_pad. `kernel` is the weight's spatial shape when kernel_shape
 // is absent. SAME padding of a symbolic dim must come out constant.
-Result<Window> read_window(const NodeView& n, std::vector<int64_t> kernel, std::span<const Expr> spatial);
+Result<Window> read_window(const NodeView& n, std::vector<Expr> kernel, std::span<const Expr> spatial);
 Attrs window_attrs(const Window& w, bool with_kernel);
 
 }  // namespace dlc::onnx_frontend

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Makes microsoft.tar.gz beside this file: tests of the com.microsoft ops in ONNX's layout, with onnxruntime's results.
+
+Needs onnx and onnxruntime (1.32 made what is checked in):  python3 tests/conformance/microsoft.py
+"""
+import gzip
+import pathlib
+import tarfile
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+ARCHIVE = pathlib.Path(__file__).with_name("microsoft.tar.gz")
+HERE = pathlib.Path(tempfile.mkdtemp())
+rng = np.random.default_rng(20)
+
+
+def f32(*shape):
+    return np.round(rng.standard_normal(shape), 2).astype(np.float32)
+
+
+def u8(*shape):
+    return rng.integers(0, 256, shape).astype(np.uint8)
+
+
+def s8(*shape):
+    return rng.integers(-128, 128, shape).astype(np.int8)
+
+
+def ids(most, *shape, dtype=np.int64):
+    return rng.integers(0, most, shape).astype(dtype)
+
+
+def scalar(value, dtype=np.float32):
+    return np.array(value, dtype)
+
+
+def write(name, op, inputs, attributes=None, outputs=1, absent=(), fixed=()):
+    """`inputs`: arrays, None for one that is absent; `fixed`: which of them are initializers."""
+    given = {i: a for i, a in enumerate(inputs) if a is not None}
+    names = [f"i{i}" if i in given else "" for i in range(len(inputs))]
+    results = ["" if j in absent else f"o{j}" for j in range(outputs)]
+    node = helper.make_node(op, names, results, op, domain="com.microsoft", **(attributes or {}))
+    info = lambda n, a: helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+    graph = helper.make_graph(
+        [node], name, [info(f"i{i}", a) for i, a in given.items() if i not in fixed],
+        [helper.make_empty_tensor_value_info(r) for r in results if r],
+        [numpy_helper.from_array(given[i], f"i{i}") for i in fixed])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    feeds = {f"i{i}": a for i, a in given.items() if i not in fixed}
+    wanted = session.run(None, feeds)
+    for o, w in zip(model.graph.output, wanted):
+        o.CopyFrom(info(o.name, w))
+    data = HERE / f"test_{name}" / "test_data_set_0"
+    data.mkdir(parents=True)
+    onnx.save(model, data.parent / "model.onnx")
+    for kind, arrays in (("input", feeds.values()), ("output", wanted)):
+        for i, a in enumerate(arrays):
+            (data / f"{kind}_{i}.pb").write_bytes(numpy_helper.from_array(a).SerializeToString())
+
+
+def norms():
+    for name, skip in (("same", (2, 3, 8)), ("one_batch", (1, 3, 8)), ("no_batch", (3, 8))):
+        write(f"skip_layer_norm_{name}", "SkipLayerNormalization",
+              [f32(2, 3, 8), f32(*skip), f32(8), f32(8), f32(8)], {"epsilon": 1e-5}, 4, (1, 2))
+    write("skip_layer_norm_no_beta", "SkipLayerNormalization", [f32(2, 3, 8), f32(2, 3, 8), f32(8)])
+    write("skip_rms_norm", "SkipSimplifiedLayerNormalization", [f32(2, 3, 8), f32(2, 3, 8), f32(8)], {}, 4, (1, 2))
+    words, segments = ids(10, 2, 4, dtype=np.int32), ids(2, 2, 4, dtype=np.int32)
+    mask = np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)
+    write("embed_layer_norm", "EmbedLayerNormalization",
+          [words, segments, f32(10, 8), f32(6, 8), f32(2, 8), f32(8), f32(8), mask], {}, 3)
+    write("embed_layer_norm_no_segments", "EmbedLayerNormalization",
+          [words, None, f32(10, 8), f32(6, 8), None, f32(8), f32(8)], {}, 2)
+    write("embed_layer_norm_positions", "EmbedLayerNormalization",
+          [words, segments, f32(10, 8), f32(6, 8), f32(2, 8), f32(8), f32(8), None, ids(6, 2, 4, dtype=np.int32)], {}, 2)
+    write("bias_gelu", "BiasGelu", [f32(2, 8), f32(8)])
+    write("fast_gelu", "FastGelu", [f32(2, 8), f32(8)])
+    write("gelu", "Gelu", [f32(2, 8)])
+    write("quick_gelu", "QuickGelu", [f32(2, 8)], {"alpha": 1.3})
+
+
+def fused():
+    write("fused_matmul", "FusedMatMul", [f32(2, 4, 3), f32(2, 5, 4)], {"alpha": 2.0, "transA": 1, "transB": 1})
+    write("fused_matmul_batch", "FusedMatMul", [f32(4, 2, 3), f32(4, 2, 5)],
+          {"transBatchA": 1, "transBatchB": 1, "transA": 1})
+    write("fused_matmul_vector", "FusedMatMul", [f32(4), f32(2, 4, 5)], {"transA": 1})
+    window = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    for act, params in (("Relu", None), ("LeakyRelu", [0.2]), ("Clip", [-0.5, 0.7]), ("HardSigmoid", [0.3, 0.4])):
+        more = {"activation": act} | ({"activation_params": params} if params else {})
+        write(f"fused_conv_{act.lower()}", "FusedConv", [f32(1, 2, 4, 4), f32(3, 2, 3, 3), f32(3)], window | more)
+    write("fused_conv_sum", "FusedConv", [f32(1, 2, 4, 4), f32(3, 2, 3, 3), f32(3), f32(1, 3, 4, 4)],
+          window | {"activation": "Relu"})
+    write("fused_gemm", "FusedGemm", [f32(4, 3), f32(5, 4), f32(3, 5)],
+          {"activation": "LeakyRelu", "activation_alpha": 0.3, "transA": 1, "transB": 1})
+    write("inverse", "Inverse", [f32(2, 3, 3)])
+
+
+def quantised():
+    def n_bits(name, bits, n=6, k=32, block=16, zero=None, bias=False, groups=False):
+        g = -(-k // block)
+        zeros = {"packed": u8(n, -(-g * bits // 8)), "float": f32(n, g) + 2 ** (bits - 1), None: None}[zero]
+        order = ids(g, k, dtype=np.int32) if groups else None
+        inputs = [f32(2, 3, k), u8(n, g, block * bits // 8), f32(n, g), zeros, order, f32(n) if bias else None]
+        while inputs[-1] is None:
+            inputs.pop()
+        write(f"matmul_nbits_{name}", "MatMulNBits", inputs, {"K": k, "N": n, "bits": bits, "block_size": block})
+
+    n_bits("4", 4)
+    n_bits("4_zero", 4, k=48, zero="packed")
+    n_bits("4_zero_float", 4, zero="float")
+    n_bits("4_groups", 4, groups=True)
+    n_bits("4_ragged_bias", 4, k=40, bias=True)
+    n_bits("8_zero", 8, zero="packed")
+    n_bits("2", 2)
+    n_bits("2_zero", 2, k=80, zero="packed")
+    for bits, zero in ((4, False), (4, True), (8, True)):
+        inputs = [u8(5, 32 * bits // 8), ids(5, 2, 3), f32(5, 2)] + ([u8(5, 2 * bits // 8)] if zero else [])
+        write(f"gather_block_quantized_{bits}{'_zero' if zero else ''}", "GatherBlockQuantized", inputs,
+              {"bits": bits, "block_size": 16, "gather_axis": 0, "quantize_axis": 1})
+    write("matmul_integer_to_float", "MatMulIntegerToFloat",
+          [u8(2, 3, 4), u8(4, 5), scalar(0.1), np.abs(f32(5)) + 0.01, scalar(120, np.uint8), u8(5), f32(5)])
+    write("matmul_integer_to_float_signed", "MatMulIntegerToFloat", [u8(3, 4), s8(4, 5), scalar(0.1), scalar(0.2)])
+    write("dynamic_quantize_matmul", "DynamicQuantizeMatMul",
+          [f32(2, 3, 4), u8(4, 5), np.abs(f32(5)) + 0.01, u8(5), f32(5)])
+    a, b = [u8(3, 8), scalar(0.02), scalar(100, np.uint8)], [u8(8, 5), scalar(0.03), scalar(120, np.uint8)]
+    c = ids(2000, 5, dtype=np.int32)
+    write("qgemm", "QGemm", a + b + [c, scalar(0.31), scalar(110, np.uint8)])
+    write("qgemm_float", "QGemm", a + b + [c])
+    write("qgemm_columns", "QGemm",
+          [u8(8, 3), scalar(0.02), scalar(100, np.uint8), s8(5, 8), np.abs(f32(5)) * 0.03 + 0.01, s8(5),
+           ids(2000, 3, 5, dtype=np.int32), scalar(0.3), scalar(110, np.uint8)],
+          {"transA": 1, "transB": 1, "alpha": 0.5})
+    x = [scalar(0.053), scalar(117, np.uint8)]
+    y = [scalar(0.071), scalar(90, np.uint8)]
+    z = [scalar(0.131), scalar(128, np.uint8)]
+    write("qlinear_add", "QLinearAdd", [u8(2, 3, 4), *x, u8(3, 4), *y, *z])
+    write("qlinear_mul", "QLinearMul", [u8(2, 3, 4), *x, u8(3, 4), *y, *z])
+    write("qlinear_where", "QLinearWhere", [ids(2, 3, 4).astype(bool), u8(3, 4), *x, u8(3, 4), *y, *z])
+    write("qlinear_concat", "QLinearConcat", [*x, u8(2, 3), *y, u8(2, 4), *z], {"axis": 1})
+    window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    write("qlinear_average_pool", "QLinearAveragePool", [u8(1, 2, 5, 5), *x, *y], window)
+    write("qlinear_average_pool_padding", "QLinearAveragePool", [u8(1, 2, 5, 5), *x, *y],
+          window | {"count_include_pad": 1})
+    write("qlinear_average_pool_last", "QLinearAveragePool", [u8(1, 5, 5, 2), *x, *y], window | {"channels_last": 1})
+    write("qlinear_global_average_pool", "QLinearGlobalAveragePool", [u8(2, 3, 4, 4), *x, *y], {"channels_last": 0})
+    write("qlinear_global_average_pool_last", "QLinearGlobalAveragePool", [u8(2, 4, 4, 3), *x, *y],
+          {"channels_last": 1})
+    part = [scalar(1 / 256), scalar(0, np.uint8)]
+    write("qlinear_softmax", "QLinearSoftmax", [u8(3, 8), *x, *part], {"axis": -1, "opset": 13})
+    write("qlinear_softmax_flat", "QLinearSoftmax", [u8(3, 2, 4), *x, *part], {"axis": 1, "opset": 11})
+    write("qlinear_sigmoid", "QLinearSigmoid", [u8(3, 8), *x, *part], fixed=(1, 2, 3, 4))
+    write("qlinear_leaky_relu", "QLinearLeakyRelu", [u8(3, 8), *x, *y], {"alpha": 0.2}, fixed=(1, 2, 3, 4))
+    write("quantize_linear_16", "QuantizeLinear", [f32(3, 4), scalar(0.02), scalar(100, np.uint16)])
+    write("dequantize_linear_axis", "DequantizeLinear", [u8(3, 4), np.abs(f32(4)) + 0.01, u8(4)], {"axis": 1})
+
+
+def attention():
+    b, s, n, h = 2, 3, 2, 4
+
+    def mha(name, t=s, hv=h, past=0, bias=False, mask=None, add=None, outputs=1, heads_first=False, **attributes):
+        k = f32(b, n, t, h) if heads_first else f32(b, t, n * h)
+        v = f32(b, n, t, hv) if heads_first else f32(b, t, n * hv)
+        inputs = [f32(b, s, n * h), k, v, f32(n * (2 * h + hv)) if bias else None, mask,
+                  None if add is None else f32(*add), f32(b, n, past, h) if past else None,
+                  f32(b, n, past, hv) if past else None]
+        while inputs[-1] is None:
+            inputs.pop()
+        write(f"multi_head_attention_{name}", "MultiHeadAttention", inputs, {"num_heads": n} | attributes, outputs)
+
+    keys = np.array([[1, 0, 1], [1, 1, 0]], np.int32)
+    rows = ids(2, b, s, s, dtype=np.int32) | np.array([1, 0, 0], np.int32)
+    mha("cross", t=5, hv=6)
+    mha("bias", bias=True, past=4, outputs=3)
+    mha("lengths", mask=np.array([2, 3], np.int32))
+    mha("hidden_keys", mask=keys, mask_filter_value=-3.0)
+    mha("hidden_keys_causal", mask=keys, unidirectional=1)
+    mha("mask", mask=rows)
+    mha("added", add=(1, n, s, s), scale=0.3)
+    mha("past_causal", past=4, outputs=3, unidirectional=1)
+    mha("heads_first", t=5, heads_first=True)
+
+    def packed(name, mask=None, past=0, add=None, sizes=(8, 8, 8), outputs=1, **attributes):
+        inputs = [f32(b, s, 6), f32(6, sum(sizes)), f32(sum(sizes)), mask, f32(2, b, n, past, h) if past else None,
+                  None if add is None else f32(*add)]
+        while inputs[-1] is None:
+            inputs.pop()
+        write(f"attention_{name}", "Attention", inputs, {"num_heads": n} | attributes, outputs)
+
+    packed("plain")
+    packed("lengths", np.array([2, 3], np.int32))
+    packed("starts", np.array([3, 3, 0, 1], np.int32))
+    packed("hidden_keys", keys)
+    packed("mask", rows)
+    packed("past_causal", past=2, outputs=2, unidirectional=1)
+    packed("sizes", sizes=(8, 8, 12), qkv_hidden_sizes=[8, 8, 12])
+    packed("added", add=(b, n, s, s), scale=0.2)
+
+    angle = np.outer(np.arange(20), 10000.0 ** (-np.arange(8) / 8))
+    tables = [np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)]
+
+    def gqa(name, s=1, past=0, lengths=None, total=None, rotary=False, packed=False, outputs=3, size=16, extra=(),
+            **attributes):
+        lengths = lengths or [past + s] * b
+        q, k, v = f32(b, s, 4 * size), f32(b, s, 2 * size), f32(b, s, 2 * size)
+        qkv = [f32(b, s, 8 * size), None, None] if packed else [q, k, v]
+        caches = [f32(b, 2, past, size), f32(b, 2, past, size)]
+        for cache in caches:  # what lies beyond a sequence is free; onnxruntime makes it zero
+            for i, length in enumerate(lengths):
+                cache[i, :, max(length - s, 0):] = 0
+        inputs = qkv + caches + [np.array(lengths, np.int32) - 1, scalar(total or max(lengths), np.int32)]
+        inputs += (tables if rotary else []) + list(extra)
+        write(f"group_query_attention_{name}", "GroupQueryAttention", inputs,
+              {"num_heads": 4, "kv_num_heads": 2, "do_rotary": int(rotary)} | attributes, outputs)
+
+    gqa("prompt", s=5)
+    gqa("token", past=6, rotary=True)
+    gqa("buffer", past=9, lengths=[7, 4], total=7, rotary=True)
+    gqa("interleaved", s=3, rotary=True, packed=True, rotary_interleaved=1)
+    gqa("window", past=9, local_window_size=4)
+    gqa("window_prompt", s=7, local_window_size=3)
+    gqa("softcap", past=6, softcap=2.0, scale=0.2)
+    gqa("added", s=5, extra=(None, None, None, f32(1, 1, 5, 5)))
+    gqa("positions", past=6, rotary=True, extra=(np.array([[6], [3]], np.int64),))
+
+    cos, sin = f32(16, 4), f32(16, 4)
+    write("rotary_embedding", "RotaryEmbedding", [f32(2, 3, 16), ids(16, 2, 3), cos, sin])
+    write("rotary_embedding_offset", "RotaryEmbedding", [f32(2, 3, 16), np.array([4]), cos, sin])
+    write("rotary_embedding_interleaved", "RotaryEmbedding", [f32(2, 2, 3, 8), ids(16, 2, 3), cos, sin],
+          {"interleaved": 1})
+    write("rotary_embedding_part", "RotaryEmbedding", [f32(2, 3, 32), ids(16, 2, 3), cos, sin],
+          {"rotary_embedding_dim": 8, "num_heads": 2})
+
+
+def plain(member):  # the same bytes whenever and by whomever it is made
+    member.mtime = member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+if __name__ == "__main__":
+    onnxruntime.set_default_logger_severity(4)
+    for family in (norms, fused, quantised, attention):
+        family()
+    with gzip.GzipFile(ARCHIVE, "wb", mtime=0) as zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
+        for test in sorted(HERE.iterdir()):
+            tar.add(test, test.name, filter=plain)
+    print(len(list(HERE.iterdir())), "tests")
