@@ -111,10 +111,11 @@ Result<ValueId> repeated(const NodeView& n, ValueId v, const Expr& heads) {
   const Exprs shape = type_of(n, v).shape;
   if (shape[1] == heads) return v;
   const auto given = shape[1].constant(), wanted = heads.constant();
-  if (!given || !wanted || *given < 1 || *wanted % *given != 0)
+  if (given && wanted && (*given < 1 || *wanted % *given != 0))
     return n.error(fmt::format("{} heads do not share {}", to_string(heads), to_string(shape[1])));
   DLC_TRY(ValueId y, n.emit("unsqueeze", {v}, {{"axes", Exprs{2}}}));
-  DLC_TRY(y, n.emit("expand", {y}, {{"shape", Exprs{shape[0], shape[1], *wanted / *given, shape[2], shape[3]}}}));
+  DLC_TRY(
+      y, n.emit("expand", {y}, {{"shape", Exprs{shape[0], shape[1], floor_div(heads, shape[1]), shape[2], shape[3]}}}));
   return reshaped(n, y, {shape[0], heads, shape[2], shape[3]});
 }
 

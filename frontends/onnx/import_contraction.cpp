@@ -106,10 +106,11 @@ Result<Values> conv_transpose(const NodeView& n) {
   if (n.rank(0) != n.rank(1)) return n.error(fmt::format("data has rank {} and weight rank {}", n.rank(0), n.rank(1)));
   const size_t rank = static_cast<size_t>(n.rank(0)) - 2;
   DLC_TRY(auto kernel, kernel_of(n, 1));
-  DLC_TRY(auto out_pad, n.attr_ints("output_padding", std::vector<int64_t>(rank, 0)));
-  if (out_pad.size() != rank) return n.error("attribute 'output_padding' has the wrong length");
-  for (const int64_t p : out_pad)
+  DLC_TRY(const auto given, n.attr_ints("output_padding", std::vector<int64_t>(rank, 0)));
+  if (given.size() != rank) return n.error("attribute 'output_padding' has the wrong length");
+  for (const int64_t p : given)
     if (p < 0 || p > INT32_MAX) return n.error(fmt::format("attribute 'output_padding' holds {}", p));
+  std::vector<Expr> out_pad = to_exprs(given);
   DLC_TRY(const int64_t group, n.attr_int("group", 1));
   const auto shape = n.type(0).shape;
   const std::span<const Expr> spatial = std::span(shape).subspan(2);
@@ -133,7 +134,7 @@ Result<Values> conv_transpose(const NodeView& n) {
       const Expr out = wanted.empty() ? (auto_pad == "VALID" ? full : spatial[i] * stride[i])
                                       : Expr(wanted[wanted.size() - rank + i]);
       // A larger output than the full result ends in elements that no tap reaches.
-      if (const auto missing = (out - full).constant(); missing && *missing > 0) out_pad[i] += *missing;
+      out_pad[i] = out_pad[i] + max(Expr(0), out - full);
       const Expr total = max(Expr(0), full - out);
       const Expr half = floor_div(total, 2);
       lo.push_back(auto_pad == "SAME_UPPER" ? half : total - half);
@@ -141,7 +142,7 @@ Result<Values> conv_transpose(const NodeView& n) {
     }
     a = {{"stride", to_exprs(stride)}, {"dilation", to_exprs(dilation)}, {"pad_lo", lo}, {"pad_hi", hi}};
   }
-  a["out_pad"] = to_exprs(out_pad);
+  a["out_pad"] = out_pad;
   a["group"] = Expr(group);
   return n.emit_all("conv_transpose", {n.in(0), n.in(1), n.in(2)}, std::move(a));
 }
