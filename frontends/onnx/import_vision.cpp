@@ -74,10 +74,13 @@ Result<Values> col2im(const NodeView& n) {
   return n.emit_all("col2im", {x}, std::move(attrs));
 }
 
+Result<Values> image_decoder(const NodeView& n) {
+  return n.error("image files are not decoded", "give the model the pixels");
+}
+
 constexpr OpEntry kTable[] = {
-    {"", "GridSample", grid_sample, "tt"},
-    {"", "AffineGrid", affine_grid, "tt"},
-    {"", "RoiAlign", roi_align, "ttt"},
+    {"", "GridSample", grid_sample, "tt"}, {"", "ImageDecoder", image_decoder, "t"},
+    {"", "AffineGrid", affine_grid, "tt"}, {"", "RoiAlign", roi_align, "ttt"},
     {"", "Col2Im", col2im, "ttt"},
 };
 
