@@ -6,10 +6,12 @@
 #include <cmath>
 #include <map>
 
+#include "dlc/graph/read.h"
 #include "dlc/map/partition.h"
 #include "dlc/numerics/commit.h"
 #include "dlc/passes/pass.h"
 #include "dlc/plugin/compiled.h"
+#include "tests/fuzz/in_control.h"
 #include "tests/fuzz/oracle.h"
 #include "tests/fuzz/random_graph.h"
 
@@ -37,7 +39,11 @@ Problem compare(const std::string& stage, const std::vector<BoundTensor>& want,
 
 // Printed, read and printed again.
 Problem text_round_trip(const Graph& g) {
-  const auto weights = [&](std::string_view name) { return g.value(g.find(name)).constant; };
+  const auto table = table_constants(g);
+  const auto weights = [&](std::string_view name) -> std::optional<Tensor> {
+    const auto known = std::ranges::find(table, name, &std::pair<std::string, Tensor>::first);
+    return known == table.end() ? std::nullopt : std::optional(known->second);
+  };
   const std::string text = print(g);
   const auto back = parse_graph(text, "", weights);
   if (!back) return failed("text", back.error());
@@ -51,6 +57,25 @@ Problem program_is_right(const Program& p) {
   const auto back = parse_program(print(p));
   if (!back) return failed("program text", back.error());
   if (print(*back) != print(p)) return Failure{"program text", "printed again, the program reads\n" + print(*back)};
+  return {};
+}
+
+// The graph as a body of control flow, through the same passes.
+Problem check_control(const Sample& s, const Way& w, const std::vector<BoundTensor>& want) {
+  for (const auto& [stage, make] :
+       {std::pair("branch", &as_branch), std::pair("known branch", &as_known_branch), std::pair("loop", &as_loop)}) {
+    auto g = make(s.graph);
+    if (!g) return failed(stage, g.error());
+    if (auto ok = verify(*g); !ok) return failed(stage, ok.error());
+    if (auto ok = run_passes(*g, w.passes); !ok) return failed(stage, ok.error());
+    if (auto p = text_round_trip(*g)) return p;
+    std::vector<Tensor> inputs = s.inputs;
+    if (g->inputs.size() > inputs.size()) {
+      inputs.push_back(*Tensor::make(kBool, {}));
+      inputs.back().set_int(0, static_cast<int64_t>(w.fuse));
+    }
+    if (auto p = compare(stage, want, run_graph(*g, inputs))) return p;
+  }
   return {};
 }
 
@@ -180,6 +205,7 @@ std::optional<Failure> check(const Sample& s, const Way& w, bool compile) {
   if (auto ok = run_passes(g, w.passes); !ok) return failed("passes", ok.error());
   if (auto p = text_round_trip(g)) return p;
   if (auto p = compare("passes", *want, run_graph(g, s.inputs))) return p;
+  if (auto p = check_control(s, w, *want)) return p;
   auto program = lower_to_program(g, {.fuse = w.fuse});
   if (!program) return failed("program", program.error());
   if (auto p = program_is_right(*program)) return p;
