@@ -249,7 +249,7 @@ Val reduce(ReduceOp op, DType acc, std::vector<Loop> loops, Val body) {
   } else if (acc.is_float() || !body->type.is_float()) {  // a float body in an integer sum is a type error
     body = convert(acc, body);
   }
-  const bool saturates = op == ReduceOp::max || op == ReduceOp::min;
+  const bool saturates = (op == ReduceOp::max || op == ReduceOp::min) && acc.is_int();
   if (loops.empty()) return position ? integer(0) : logical ? body : cast(acc, body, saturates);
   const bool runs = std::ranges::all_of(loops, [](const Loop& l) { return l.extent.constant().value_or(0) > 0; });
   if (is_undef(body) && runs) return undef(acc);

@@ -170,9 +170,9 @@ TEST_CASE("folded expressions have the values of unfolded ones") {
 
 TEST_CASE("literals convert as elements do") {
   for (size_t i = 0; i < std::size(Generator::kReals); ++i)
-    for (const std::string to : {"u64", "s64", "s8", "u3", "f16", "bool"})
+    for (const std::string to : {"u64", "s64", "s8", "u3", "f16", "f8e5m2", "f8e4m3fnuz", "f4e2m1", "bool"})
       for (const std::string how : {"cast(", "sat("}) {
-        if (how == "sat(" && (to == "f16" || to == "bool")) continue;
+        if (how == "sat(" && to == "bool") continue;
         const std::string literal = how + "-" + Generator::kReals[i] + ":f64, " + to + ")";
         INFO(literal);
         CHECK(values("f64", "cast(" + literal + ", f64)") ==

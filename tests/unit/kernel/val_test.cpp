@@ -177,6 +177,11 @@ TEST_CASE("literals fold as they would be computed") {
   CHECK(r.text(val::cast(kU8, real(-3.7))) == "s64 253");
   CHECK(r.text(val::cast(kS64, real(1e300))) == "s64 9223372036854775807");
   CHECK(r.text(val::cast(kF16, real(65520))) == "f32 inf");
+  CHECK(r.text(val::cast(kF16, real(65520), true)) == "f32 65504.0");
+  CHECK(r.text(val::cast(kF8E4M3FN, real(1e6))) == "f32 nan");
+  CHECK(r.text(val::cast(kF8E4M3FN, real(-1e6), true)) == "f32 -448.0");
+  CHECK(r.text(val::cast(kF8E8M0, num(0), true)) == "f32 5.877471754111438e-39");
+  CHECK(r.text(val::reduce(ReduceOp::max, kF16, {}, real(INFINITY))) == "f32 inf");
   CHECK(r.text(val::cast(kBool, real(0.5))) == "bool true");
   CHECK(r.text(val::cast(kF64, val::cast(kF32, val::real(0.1, kF64)))) == "f64 0.10000000149011612:f64");
   CHECK(r.text(val::cast(kF64, val::cast(kF32, real(0.1)))) == "f64 0.10000000149011612:f64");
