@@ -280,8 +280,14 @@ Number integer_call(Fn fn, T x, T y) {
 }  // namespace
 
 Number rounded(DType t, const Number& x) {
-  if (!x.is_usable() || !std::isfinite(x.v)) return x;
-  return finish(t, x.v, x.error, true);
+  if (!x.is_usable()) return x;
+  if (!std::isfinite(x.v) || x.v == 0) {
+    // What the type has not is something else in it, but not where f64 stands for it.
+    const float f = static_cast<float>(x.v), kept = t.is_narrow_float() ? rounded_to(t, f) : f;
+    const bool same = std::isnan(f) ? std::isnan(kept) : f == kept && std::signbit(f) == std::signbit(kept);
+    if (!same) return Number::unknown();
+  }
+  return std::isfinite(x.v) ? finish(t, x.v, x.error, true) : x;
 }
 
 Number cast(DType from, DType to, bool saturate, const Number& x) {
