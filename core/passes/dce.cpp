@@ -1,4 +1,5 @@
-// Dead code: a node none of whose results is used vanishes, and so does a constant without users.
+// Dead code: a node none of whose results is used vanishes, and so does a constant without users. Checks of what was
+// assumed when the model was compiled stay.
 //
 //   %1 = relu(%x)          ->
 //   %2 = neg(%x)               %2 = neg(%x)
@@ -24,6 +25,7 @@ Result<> dce(Graph& g, PassContext& context) {
   for (auto n = order.rbegin(); n != order.rend(); ++n) {
     bool live = false;
     for (ValueId v : g.node(*n).outputs) live |= used[static_cast<size_t>(v)];
+    live |= g.node(*n).op == "assumed";  // a check: what follows from sizes alone relies on it too
     if (!live) {
       g.erase(*n);
       ++context.counts["nodes"];

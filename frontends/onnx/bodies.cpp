@@ -105,13 +105,14 @@ std::string_view Importer::other_kind(ValueId v) const {
 }
 
 Result<std::vector<ValueId>> Importer::inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments,
-                                               const Loc& where) {
+                                               const Loc& where, std::optional<Assumption> assumption) {
   const ScopeGuard guard(scopes_, depth_);
   if (depth_ > kMaxDepth) return fail(where, "bodies are nested too deeply");
   DLC_CHECK(spend(1, where));
   if (static_cast<size_t>(body.input_size()) != arguments.size())
     return fail(where, fmt::format("the body takes {} values, {} are given", body.input_size(), arguments.size()));
-  scopes_.push_back({.values = {}, .level = level(), .declared = {}, .dims = {}});
+  scopes_.push_back(
+      {.values = {}, .level = level(), .assumption = std::move(assumption), .checked = {}, .declared = {}, .dims = {}});
   declare(body);
   DLC_CHECK(import_initializers(body));
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -122,6 +123,10 @@ Result<std::vector<ValueId>> Importer::inlined(const onnx::GraphProto& body, std
     DLC_TRY(const ValueId r, lookup(v.name(), where));
     results.push_back(r);
   }
+  if (scopes_.back().checked.empty())  // nothing from around it is used here: the results are checked
+    for (ValueId& r : results) {
+      DLC_TRY(r, assumed(r, scopes_.back()));
+    }
   return results;
 }
 
@@ -155,7 +160,8 @@ Result<std::vector<ValueId>> Importer::call(const Function& function, const onnx
     return fail(where,
                 fmt::format("function '{}' takes {} values, {} are given", f.name(), f.input_size(), inputs.size()));
   const auto outer = opsets_;
-  scopes_.push_back({.values = {}, .sealed = true, .level = level(), .declared = {}, .dims = {}});
+  scopes_.push_back(
+      {.values = {}, .sealed = true, .level = level(), .assumption = {}, .checked = {}, .declared = {}, .dims = {}});
   for (int i = 0; i < f.input_size(); ++i)
     DLC_CHECK(
         define(f.input(i), static_cast<size_t>(i) < inputs.size() ? inputs[static_cast<size_t>(i)] : kNoValue, where));

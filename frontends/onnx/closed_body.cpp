@@ -82,6 +82,19 @@ Result<> Importer::close(Body& b, const Loc& where) {
   return {};
 }
 
+Result<ValueId> Importer::assumed(ValueId v, Scope& scope) {
+  if (!scope.assumption || v <= kNoValue || graph().value(v).constant) return v;
+  const bool is_own = scope.level == level();  // and not that of a body inside it, whose values have the same numbers
+  if (const auto known = scope.checked.find(v); is_own && known != scope.checked.end()) return known->second;
+  const auto& [outer, holds, node] = *scope.assumption;
+  const ValueId condition = captured(outer, scope.level);
+  DLC_TRY(const NodeId n, graph().add_node("assumed", {v, condition}, {{"holds", Expr(holds ? 1 : 0)}}, {node}));
+  const ValueId result = graph().node(n).outputs[0];
+  if (const auto elements = values().elements(v); !elements.empty()) values().assume(result, elements);
+  if (is_own) scope.checked.emplace(v, result);
+  return result;
+}
+
 bool Importer::choose() {
   if (chosen_ == choices_.size()) choices_.push_back(false);
   return choices_[chosen_++];

@@ -115,6 +115,8 @@ Result<std::optional<Values>> unrolled(const NodeView& n, const onnx::GraphProto
   Values state(n.inputs().begin() + static_cast<std::ptrdiff_t>(n.input_count() - carried), n.inputs().end());
   std::vector<Values> stacks(outputs - carried - 1);
   if (counted && *going != 0 && *trips > most_trips) return std::nullopt;
+  const bool is_idle = *going == 0 || *trips <= 0;
+  if (is_idle && !stacks.empty() && most < INT64_MAX) return std::nullopt;  // a `loop` knows the shape of no rows
   for (int64_t i = 0; *going != 0 && i < *trips; ++i) {
     if (i >= most_trips) return std::nullopt;
     DLC_TRY(Tensor index, Tensor::make(kS64, {}));
@@ -198,14 +200,14 @@ Result<Values> scan_over(const NodeView& n, const onnx::GraphProto& body, Values
     if (length_of(i).constant() && length_of(0).constant() && length_of(i) != length_of(0))
       return n.error("the scanned inputs differ in length");
   const auto length = length_of(0).constant();
-  if (length == 0) return n.error("nothing to scan");
-  const bool long_one = length && *length > kUnrolledNodes / std::max<int64_t>(nodes_in(body), 1);
+  if (length == 0 && !n.has_control_flow()) return n.error("nothing to scan");
+  const bool long_one = length == 0 || (length && *length > kUnrolledNodes / std::max<int64_t>(nodes_in(body), 1));
   if (!length && !n.has_control_flow())
     return n.error("the length must be known when compiling, since a library has no runtime for loops",
                    "write a .dlca; or bind it with --dim NAME=VALUE");
   if (n.has_control_flow() && (!length || long_one)) {
     auto results = run_time_scan(n, body, state, scanned, in, out);
-    if (results || !length) return results;
+    if (results || !length || length == 0) return results;
   }
   std::vector<Values> stacks(out.size());
   for (int64_t t = 0; t < *length; ++t) {

@@ -246,8 +246,13 @@ Result<> Importer::define(const std::string& name, ValueId v, const Loc& where) 
 
 Result<ValueId> Importer::lookup(const std::string& name, const Loc& where) {
   for (size_t i = scopes_.size(); i-- > 0;) {
-    if (const auto it = scopes_[i].values.find(name); it != scopes_[i].values.end())
-      return captured(it->second, scopes_[i].level);
+    if (const auto it = scopes_[i].values.find(name); it != scopes_[i].values.end()) {
+      ValueId v = captured(it->second, scopes_[i].level);
+      for (size_t in = i + 1; in < scopes_.size(); ++in) {
+        DLC_TRY(v, assumed(v, scopes_[in]));
+      }
+      return v;
+    }
     if (scopes_[i].sealed) break;
   }
   return fail(where, fmt::format("value '{}' is used before it is made", name),

@@ -30,6 +30,13 @@ class Importer;
 inline constexpr int kFirstOpset = 7, kMaxOpset = 27;
 inline bool is_default_domain(std::string_view d) { return d.empty() || d == "ai.onnx"; }
 
+// A condition that only a run knows, and what is imported holds for one outcome of it.
+struct Assumption {
+  ValueId condition = kNoValue;
+  bool holds = true;
+  std::string node;  // the model's
+};
+
 // A body of control flow: a closed graph, and the values around it that its last inputs stand for.
 struct Body {
   Graph graph;
@@ -77,6 +84,8 @@ class NodeView {
   Result<const onnx::GraphProto*> attr_graph(std::string_view name) const;
 
   bool has_control_flow() const;  // OnnxOptions::control_flow
+  // The same under an assumption: every run checks it before it computes anything of the body.
+  Result<std::vector<ValueId>> inlined_under(const Assumption& assumption, const onnx::GraphProto& body) const;
   // Control flow (dlc/graph/control.h): a body with what `make` makes in it; until it returns, graph() is the body's.
   Result<Body> body(std::string name, const std::function<Result<std::vector<ValueId>>()>& make) const;
   // A value of the graph around the body that is being made.
@@ -193,7 +202,8 @@ class Importer {
   std::string unique_name(const std::string& wish);
   Expr fresh_symbol(const std::string& wish, int64_t most);
   // A body of nodes that sees the values around it.
-  Result<std::vector<ValueId>> inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments, const Loc& where);
+  Result<std::vector<ValueId>> inlined(const onnx::GraphProto& body, std::vector<ValueId> arguments, const Loc& where,
+                                       std::optional<Assumption> assumption = {});
   // A closed graph of its own, what `make` makes in it; its outputs are the results that are tensors.
   Result<Body> body(std::string name, const std::function<Result<std::vector<ValueId>>()>& make, const Loc& where);
   // A value of the graph of level `from`, in the one that is being made: captured where it is outside.
@@ -250,9 +260,14 @@ class Importer {
     std::map<std::string, ValueId> values;
     bool sealed = false;
     size_t level = 0;  // of the graph that its values are in
+    std::optional<Assumption> assumption;
+    std::map<ValueId, ValueId> checked;  // values from around: what they are under the assumption
     std::multimap<std::string, Declaration> declared;
     std::map<std::string, Expr> dims;  // what the model's names of dims stand for
   };
+
+  // A value of the graph that is being made, checked before it is used in this scope.
+  Result<ValueId> assumed(ValueId v, Scope& scope);
 
   struct Function {
     const onnx::FunctionProto* proto;

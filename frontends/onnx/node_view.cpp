@@ -138,6 +138,10 @@ Result<std::vector<ValueId>> NodeView::inlined(const onnx::GraphProto& body, std
   return importer_.inlined(body, std::move(arguments), loc());
 }
 
+Result<std::vector<ValueId>> NodeView::inlined_under(const Assumption& assumption, const onnx::GraphProto& body) const {
+  return importer_.inlined(body, {}, loc(), assumption);
+}
+
 Result<Body> NodeView::body(std::string name, const std::function<Result<std::vector<ValueId>>()>& make) const {
   return importer_.body(std::move(name), make, loc());
 }

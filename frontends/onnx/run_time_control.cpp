@@ -73,12 +73,7 @@ bool differ_in_rank(const Graph& a, const Graph& b) {
 Result<Values> assumed_branch(const NodeView& n, ValueId condition) {
   const bool otherwise = n.choose();
   DLC_TRY(const auto* body, n.attr_graph(otherwise ? "else_branch" : "then_branch"));
-  DLC_TRY(Values results, n.inlined(*body, {}));
-  for (ValueId& v : results) {
-    if (v <= kNoValue) return n.error("the branches give sequences of tensors of different rank", kKnowIt);
-    DLC_TRY(v, n.emit("assumed", {v, condition}, {{"holds", Expr(otherwise ? 0 : 1)}}));
-  }
-  return results;
+  return n.inlined_under({condition, !otherwise, n.name()}, *body);
 }
 
 Result<std::vector<TensorType>> joined_types(const NodeView& n, const Graph& a, const Graph& b) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dlc/passes/pass.h"
 #include "models.h"
 
 using namespace dlc;
@@ -295,4 +296,49 @@ TEST_CASE("without control flow loops are written out and both branches computed
   CHECK(controls(written) == 0);
   r.n->set_input(0, "trips");
   REQUIRE_ERROR(import(r.m, {}, options), "a library has no runtime for that");
+}
+
+TEST_CASE("what is assumed of a condition is checked first, and even where only sizes are used", "[onnx][control]") {
+  const auto shape_of = [](const char* then, bool with_index) {
+    auto m = model(17);
+    declare(m.mutable_graph()->add_input(), "c", {}, onnx::TensorProto::BOOL);
+    declare(m.mutable_graph()->add_input(), "x", {2, 3});
+    declare(m.mutable_graph()->add_input(), "i", {}, onnx::TensorProto::INT64);
+    integers(m, "flat", {1}, {-1});
+    auto* n = node(m, "If", {"c"}, {"r"}, "choice");
+    std::vector<std::string> inputs{"x"};
+    if (with_index) inputs.push_back("i");
+    add(body(n, "then_branch", {}, {"t"}), then, inputs, {"t"});
+    add(body(n, "else_branch", {}, {"e"}), with_index ? "Neg" : "Reshape",
+        with_index ? std::vector<std::string>{"x"} : std::vector<std::string>{"x", "flat"}, {"e"});
+    node(m, "Shape", {"r"}, {"y"});
+    m.mutable_graph()->add_output()->set_name(with_index ? "r" : "y");
+    return m;
+  };
+  const Tensor x = tensor({1, 2, 3, 4, 5, 6}, kF32, {2, 3});
+  REQUIRE_OK(Graph g, import(shape_of("Identity", false)));
+  for (const char* pass : {"none", "fold", "canonicalise", "cse", "control", "dce"}) {
+    if (pass != std::string("none"))
+      if (auto ok = run_passes(g, {pass}); !ok) FAIL(to_string(ok.error()));
+    CHECK(results(g, {scalar(1, kBool), x, scalar(0)})[0] == Values{2, 3});
+    const Tensor other[] = {scalar(0, kBool), x, scalar(0)};
+    REQUIRE_ERROR(run_graph(g, other), "the model was compiled for inputs that make this condition");
+  }
+  REQUIRE_OK(const Graph gather, import(shape_of("Gather", true)));
+  const Tensor other[] = {scalar(0, kBool), x, scalar(99)};  // the index is not looked at
+  REQUIRE_ERROR(run_graph(gather, other), "the model was compiled for inputs that make this condition");
+}
+
+TEST_CASE("a loop that is known to run no trip gives no rows", "[onnx][control]") {
+  Repeated f({"none", "", "x"});
+  integers(f.m, "none", {}, {0});
+  add(f.b, "Identity", {"c"}, {"more"});
+  add(f.b, "Neg", {"s"}, {"next"});
+  add(f.b, "Concat", {"s", "s"}, {"row"});
+  set_int(f.b->mutable_node(2), "axis", 0);
+  REQUIRE_OK(const Graph g, import(f.m));
+  auto y = run_graph(g, std::vector{scalar(0), scalar(0, kBool), row({1, 2})});
+  if (!y) FAIL(to_string(y.error()));
+  CHECK((*y)[0].shape() == std::vector<int64_t>{2});
+  CHECK((*y)[1].shape() == std::vector<int64_t>{0, 4});
 }
