@@ -66,14 +66,14 @@ Result<> Bias::add_condition(ValueId v, double otherwise) {
 
 Result<> Bias::add_mask(ValueId mask) {
   const Exprs given = type_of(n_, mask).shape;
-  if (given.size() < 2 || given.size() > 4) return n_.error("the mask needs rank 2 to 4");
+  if (given.empty() || given.size() > 4) return n_.error("the mask needs rank 1 to 4");
   const bool condition = type_of(n_, mask).dtype.is_bool();
   if (condition) {
     DLC_TRY(const ValueId zero, n_.scalar(type_, 0));
     DLC_TRY(const ValueId never, n_.scalar(type_, -INFINITY));
     DLC_TRY(mask, n_.emit("where", {mask, zero, never}));
   }
-  if (given.back() != keys_ && !given.back().is(1)) {
+  if (given.back() != keys_) {
     Exprs lo(given.size(), Expr(0)), hi = lo;
     hi.back() = keys_ - given.back();
     DLC_TRY(const ValueId never, n_.scalar(type_, -INFINITY));
@@ -122,8 +122,12 @@ Result<ValueId> repeated(const NodeView& n, ValueId v, const Expr& heads) {
 }  // namespace
 
 Result<Values> attend(const NodeView& n, ValueId q, ValueId k, ValueId v, ValueId bias, const Scores& scores) {
-  if (scores.cap <= 0 && !scores.wanted && !scores.change_scores && !scores.change_weights) {
-    DLC_TRY(const ValueId y, n.emit("attention", {q, k, v, bias}, {{"scale", scores.scale}}));
+  const Expr size = type_of(n, q).shape[3];
+  std::optional<double> scale = scores.scale;
+  if (const auto known = size.constant(); !scale && known) scale = *known > 0 ? 1 / std::sqrt(double(*known)) : 0;
+  const bool plain = scores.cap <= 0 && !scores.wanted && !scores.change_scores && !scores.change_weights;
+  if (plain && scale != 0) {  // to the record, 0 means a scale by the size
+    DLC_TRY(const ValueId y, n.emit("attention", {q, k, v, bias}, {{"scale", scale.value_or(0)}}));
     return Values{y, kNoValue};
   }
   // Step by step, where more is asked for than the record has.
@@ -133,8 +137,8 @@ Result<Values> attend(const NodeView& n, ValueId q, ValueId k, ValueId v, ValueI
   DLC_TRY(v, repeated(n, v, heads));
   DLC_TRY(const ValueId turned, n.emit("transpose", {k}, {{"perm", Exprs{0, 1, 3, 2}}}));
   ValueId factor = kNoValue;
-  if (scores.scale != 0) {
-    DLC_TRY(factor, n.scalar(type, scores.scale));
+  if (scale) {
+    DLC_TRY(factor, n.scalar(type, *scale));
   } else {
     DLC_TRY(factor, n.emit("shape", {q}, {{"start", Expr(3)}, {"end", Expr(4)}}));
     DLC_TRY(factor, n.emit("cast", {factor}, {{"to", type}}));
@@ -157,6 +161,13 @@ Result<Values> attend(const NodeView& n, ValueId q, ValueId k, ValueId v, ValueI
     DLC_TRY(biased, scores.change_scores(biased));
   }
   DLC_TRY(ValueId weights, n.emit("softmax", {biased}, {{"axis", Expr(3)}}));
+  if (bias != kNoValue) {  // a query that sees no key
+    DLC_TRY(const ValueId most, n.emit("reduce_max", {bias}, {{"axes", Exprs{3}}, {"keepdims", Expr(1)}}));
+    DLC_TRY(const ValueId never, n.scalar(type, -INFINITY));
+    DLC_TRY(const ValueId zero, n.scalar(type, 0));
+    DLC_TRY(const ValueId none, n.emit("equal", {most, never}));
+    DLC_TRY(weights, n.emit("where", {none, zero, weights}));
+  }
   if (scores.change_weights) {
     DLC_TRY(weights, scores.change_weights(weights));
   }

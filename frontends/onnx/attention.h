@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "frontends/onnx/importer.h"
@@ -36,7 +37,7 @@ class Bias {
   // `otherwise` where a condition does not hold.
   Result<> add_condition(ValueId v, double otherwise);
   Result<> add_condition(ValueId v);
-  // [.., queries, keys]; one of fewer keys ends before the others.
+  // [.., queries, keys]; what it has not for the last keys hides them.
   Result<> add_mask(ValueId mask);
   // A query sees the past and what is not after itself.
   Result<> add_causal(const Expr& past);
@@ -54,10 +55,10 @@ class Bias {
 };
 
 struct Scores {
-  double scale = 0;     // 0: by the root of a head's size
-  double cap = 0;       // scores are kept within it, smoothly; 0 for no cap
-  bool wanted = false;  // as a second result: those of `stage`
-  int64_t stage = 0;    // products, capped, with the bias, weights
+  std::optional<double> scale;  // otherwise by the root of a head's size
+  double cap = 0;               // scores are kept within it, smoothly; 0 for no cap
+  bool wanted = false;          // as a second result: those of `stage`
+  int64_t stage = 0;            // products, capped, with the bias, weights
   // What a model does to the scores and to the weights itself.
   std::function<Result<ValueId>(ValueId)> change_scores = {}, change_weights = {};
 };

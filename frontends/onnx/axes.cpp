@@ -97,6 +97,7 @@ Result<ValueId> reduce_over(const NodeView& n, const char* record, size_t axes, 
 
 Result<ValueId> along_axis(const NodeView& n, const char* record, const Expr& axis, Attrs attrs) {
   const std::vector<Expr> shape = n.type(0).shape;
+  if (std::ranges::any_of(shape, [](const Expr& d) { return d.is(0); })) return n.in(0);  // no elements
   std::vector<Expr> before, after;
   for (size_t i = 0; i < shape.size(); ++i) {
     Expr left(1), right(1);

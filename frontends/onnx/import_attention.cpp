@@ -51,8 +51,41 @@ Result<Values> rotary(const NodeView& n) {
   return Values{y};
 }
 
-Result<Values> attention(const NodeView& n) {
+// Which keys lie near enough to a query. Its own place is behind the past, or at the end of its sequence's keys.
+Result<> add_window(const NodeView& n, Bias& bias, const Expr& queries, const Expr& past, const Expr& keys) {
   DLC_TRY(const int64_t causal, n.attr_int("is_causal", 0));
+  DLC_TRY(const int64_t left, n.attr_int("left_window_size", -1));
+  DLC_TRY(int64_t right, n.attr_int("right_window_size", -1));
+  if (left < -1 || right < -1) return n.error("a window of less than -1");
+  if (left == -1 && right == -1 && !n.has(6)) return causal != 0 ? bias.add_causal(past) : Result<>();
+  if (causal != 0) right = 0;
+  if (left == -1 && right == -1) return {};
+  DLC_TRY(ValueId own, positions(n, queries));
+  DLC_TRY(own, reshaped(n, own, {1, 1, queries, 1}));
+  ValueId offset = kNoValue;
+  if (n.has(6)) {
+    DLC_TRY(const ValueId count,
+            n.emit("shape", {n.in(0)}, {{"start", Expr(n.rank(0) - 2)}, {"end", Expr(n.rank(0) - 1)}}));
+    DLC_TRY(offset, n.emit("sub", {n.in(6), count}));
+    DLC_TRY(offset, reshaped(n, offset, {n.type(6).shape[0], 1, 1, 1}));
+  } else if (n.has(4)) {
+    DLC_TRY(offset, n.emit("shape", {n.in(4)}, {{"start", Expr(2)}, {"end", Expr(3)}}));
+  }
+  if (offset != kNoValue) {
+    DLC_TRY(own, n.emit("add", {own, offset}));
+  }
+  DLC_TRY(const ValueId key, positions(n, keys));
+  DLC_TRY(const ValueId before, n.emit("sub", {own, key}));  // how far a key lies before the query
+  for (const auto& [most, sign] : {std::pair(left, 1), std::pair(right, -1)}) {
+    if (most == -1) continue;
+    DLC_TRY(const ValueId bound, n.scalar(kS64, static_cast<double>(std::min<int64_t>(most, int64_t{1} << 40) * sign)));
+    DLC_TRY(const ValueId near, n.emit(sign > 0 ? "less_equal" : "greater_equal", {before, bound}));
+    DLC_CHECK(bias.add_condition(near));
+  }
+  return {};
+}
+
+Result<Values> attention(const NodeView& n) {
   DLC_TRY(const int64_t q_heads, n.attr_int("q_num_heads", 0));
   DLC_TRY(const int64_t kv_heads, n.attr_int("kv_num_heads", 0));
   DLC_TRY(const double cap, n.attr_float("softcap", 0.0));
@@ -69,6 +102,8 @@ Result<Values> attention(const NodeView& n) {
   }
   Expr past(0);
   if (n.has(4) != n.has(5)) return n.error("past keys and past values come together");
+  if (n.has(4) && n.has(6)) return n.error("past keys and the lengths of a cache exclude each other");
+  if (n.has(6) && n.rank(6) != 1) return n.error("the lengths need rank 1");
   if (n.has(4)) {
     if (n.rank(4) != 4 || n.rank(5) != 4) return n.error("past keys and values need rank 4");
     past = n.type(4).shape[2];
@@ -76,16 +111,16 @@ Result<Values> attention(const NodeView& n) {
     DLC_TRY(v, n.emit("concat", {n.in(5), v}, {{"axis", Expr(2)}}));
   }
   const TensorType queries = type_of(n, q);
-  DLC_TRY(const double scale, n.attr_float("scale", 0.0));
-  if (scale == 0 && n.has_attr("scale")) return n.error("the scale is 0");
-  const auto size = queries.shape[3].constant();
-  const double factor = scale != 0 || !size ? scale : 1 / std::sqrt(static_cast<double>(*size));
   const Values present{k, v};
   Bias bias(n, queries.dtype, queries.shape[2], type_of(n, k).shape[2]);
   if (n.has(3)) DLC_CHECK(bias.add_mask(n.in(3)));
-  if (causal != 0) DLC_CHECK(bias.add_causal(past));
+  DLC_CHECK(add_window(n, bias, queries.shape[2], past, type_of(n, k).shape[2]));
   if (n.has(6)) DLC_CHECK(bias.add_lengths(n.in(6)));
-  DLC_TRY(Values results, attend(n, q, k, v, bias.sum(), {factor, cap, n.wants(3), mode}));
+  Scores scores{.cap = cap, .wanted = n.wants(3), .stage = mode};
+  if (n.has_attr("scale")) {
+    DLC_TRY(scores.scale, n.attr_float("scale", {}));
+  }
+  DLC_TRY(Values results, attend(n, q, k, v, bias.sum(), scores));
   if (rank == 3) {
     DLC_TRY(results[0], join_heads(n, results[0]));
   }
@@ -97,8 +132,6 @@ Result<Values> flex_attention(const NodeView& n) {
   for (const size_t i : {0, 1, 2})
     if (n.rank(i) != 4) return n.error("queries, keys and values need rank 4");
   const TensorType queries = n.type(0);
-  const auto size = queries.shape[3].constant();
-  DLC_TRY(const double scale, n.attr_float("scale", size ? 1 / std::sqrt(static_cast<double>(*size)) : 0));
   DLC_TRY(const int64_t precision, n.attr_int("softmax_precision", 0));
   DType type = queries.dtype == kF64 ? kF64 : kF32;
   if (precision != 0) {
@@ -122,7 +155,10 @@ Result<Values> flex_attention(const NodeView& n) {
       return y[0];
     };
   };
-  Scores scores{.scale = scale};
+  Scores scores;
+  if (n.has_attr("scale")) {
+    DLC_TRY(scores.scale, n.attr_float("scale", {}));
+  }
   scores.change_scores = change("score_mod");
   scores.change_weights = change("prob_mod");
   DLC_TRY(const Values y, attend(n, in[0], in[1], in[2], kNoValue, scores));

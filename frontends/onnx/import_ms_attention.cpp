@@ -2,7 +2,7 @@
 // positions.
 #include <fmt/format.h>
 
-#include <cmath>
+#include <optional>
 
 #include "frontends/onnx/attention.h"
 #include "frontends/onnx/tables.h"
@@ -24,10 +24,10 @@ Result<> refuse_inputs(const NodeView& n, size_t from) {
   return {};
 }
 
-Result<double> scale_of(const NodeView& n, ValueId q) {
+// 0 is by the size of a head.
+Result<std::optional<double>> scale_of(const NodeView& n) {
   DLC_TRY(const double scale, n.attr_float("scale", 0.0));
-  const auto size = type_of(n, q).shape[3].constant();
-  return scale != 0 || !size ? scale : 1 / std::sqrt(static_cast<double>(*size));
+  return scale != 0 ? std::optional(scale) : std::nullopt;
 }
 
 // `after` behind `before`, along the sequence.
@@ -114,7 +114,7 @@ Result<Values> attention(const NodeView& n) {
   if (n.has(3)) DLC_CHECK(add_padding(n, bias, n.in(3), q.shape[0], k.shape[2], hidden));
   if (causal != 0) DLC_CHECK(bias.add_causal(past));
   if (n.has(5)) DLC_CHECK(bias.add(n.in(5)));
-  DLC_TRY(const double scale, scale_of(n, qkv[0]));
+  DLC_TRY(const auto scale, scale_of(n));
   DLC_TRY(const Values results, attend(n, qkv[0], qkv[1], qkv[2], bias.sum(), {.scale = scale}));
   Values y(2, kNoValue);
   DLC_TRY(y[0], join_heads(n, results[0]));
@@ -183,7 +183,7 @@ Result<Values> multi_head_attention(const NodeView& n) {
   if (n.has(4)) DLC_CHECK(add_padding(n, bias, n.in(4), q.shape[0], k.shape[2], hidden));
   if (causal != 0) DLC_CHECK(bias.add_causal(past));
   if (n.has(5)) DLC_CHECK(bias.add(n.in(5)));
-  DLC_TRY(const double scale, scale_of(n, qkv[0]));
+  DLC_TRY(const auto scale, scale_of(n));
   DLC_TRY(const Values results, attend(n, qkv[0], qkv[1], qkv[2], bias.sum(), {.scale = scale, .wanted = n.wants(3)}));
   DLC_TRY(const ValueId y, join_heads(n, results[0]));
   return Values{y, qkv[1], qkv[2], results[1]};
@@ -288,7 +288,7 @@ Result<Values> group_query_attention(const NodeView& n) {
   }
   DLC_CHECK(bias.add_condition(seen));
   if (n.has(10)) DLC_CHECK(bias.add(n.in(10)));
-  DLC_TRY(const double scale, scale_of(n, qkv[0]));
+  DLC_TRY(const auto scale, scale_of(n));
   DLC_TRY(const Values results, attend(n, qkv[0], qkv[1], qkv[2], bias.sum(), {.scale = scale, .cap = cap}));
   DLC_TRY(const ValueId y, join_heads(n, results[0]));
   return Values{y, qkv[1], qkv[2]};

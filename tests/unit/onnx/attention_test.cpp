@@ -68,3 +68,40 @@ TEST_CASE("Attention: causal, masked, capped, with a past", "[onnx]") {
   REQUIRE_FALSE(g.has_value());
   CHECK_THAT(to_string(g.error()), Contains("'qk_matmul_output_mode' is 7"));
 }
+
+TEST_CASE("Attention: a query that sees no key gets 0, and its weights are 0", "[onnx]") {
+  for (const bool weights : {false, true}) {
+    OneNode t("Attention", 23, {1, 1, 2, 1}, {"x", "k", "v", "m"});
+    initializer(t.m, "k", {1, 1, 2, 1}, {1, 2});
+    initializer(t.m, "v", {1, 1, 2, 1}, {10, 20});
+    integers(t.m, "m", {2, 2}, {0, 0, 1, 0}, onnx::TensorProto::BOOL);
+    if (weights) {
+      for (const char* out : {"", "", "w"}) t.n->add_output(out);
+      set_int(t.n, "qk_matmul_output_mode", 3);
+      t.m.mutable_graph()->mutable_output(0)->set_name("w");
+    }
+    CHECK(elements(run(t.m, {0, 0})) == (weights ? std::vector<double>{0, 0, 1, 0} : std::vector<double>{0, 10}));
+  }
+}
+
+TEST_CASE("Attention: windows, a short mask, and queries at the end of a cache", "[onnx]") {
+  const auto attention = [](int opset) {
+    OneNode t("Attention", opset, {1, 1, 2, 1}, {"x", "k", "v"});
+    initializer(t.m, "k", {1, 1, 4, 1}, {1, 2, 3, 4});
+    initializer(t.m, "v", {1, 1, 4, 1}, {10, 20, 30, 40});
+    return t;
+  };
+  OneNode window = attention(25);
+  set_int(window.n, "left_window_size", 0);
+  set_int(window.n, "right_window_size", 1);
+  CHECK(elements(run(window.m, {0, 0})) == std::vector<double>{15, 25});
+  OneNode mask = attention(23);
+  mask.n->add_input("m");
+  integers(mask.m, "m", {2, 1}, {1, 1}, onnx::TensorProto::BOOL);
+  CHECK(elements(run(mask.m, {0, 0})) == std::vector<double>{10, 10});
+  OneNode cache = attention(24);
+  for (const char* in : {"", "", "", "n"}) cache.n->add_input(in);
+  integers(cache.m, "n", {1}, {3});
+  set_int(cache.n, "is_causal", 1);
+  CHECK(elements(run(cache.m, {0, 0})) == std::vector<double>{15, 20});
+}
