@@ -159,6 +159,14 @@ TEST_CASE("the type that a scale is not: output_dtype and precision") {
   set_int(q.n, "precision", onnx::TensorProto::FLOAT);
   CHECK(elements(run(q.m, {0.5, -7})) == std::vector<double>{1, -2});
 
+  // A quotient of f16, 2374.94, is rounded to f16 first: there 2374 and 2376 are neighbours.
+  OneNode half("QuantizeLinear", 25, {1}, {"x", "s"}, onnx::TensorProto::FLOAT16);
+  integers(half.m, "s", {}, {0x2e7c}, onnx::TensorProto::FLOAT16);  // 0.1013
+  set_int(half.n, "output_dtype", onnx::TensorProto::INT16);
+  CHECK(elements(run(half.m, {-240.625})) == std::vector<double>{-2374});
+  set_int(half.n, "precision", onnx::TensorProto::FLOAT);
+  CHECK(elements(run(half.m, {-240.625})) == std::vector<double>{-2375});
+
   OneNode bad("QuantizeLinear", 25, {2}, {"x", "s", "z"});
   initializer(bad.m, "s", {}, {1});
   integers(bad.m, "z", {}, {0}, kInt4);
