@@ -1,7 +1,7 @@
 // The program interpreter: every call through the kernel interpreter, over real buffers at their planned offsets.
 #include <fmt/format.h>
 
-#include "dlc/program/program.h"
+#include "core/program/runner.h"
 
 namespace dlc {
 
@@ -20,9 +20,28 @@ Result<int64_t> bytes_of(const TensorType& type, const Bindings& symbols, std::v
 
 }  // namespace
 
+Result<const PreparedKernel*> ProgramRunner::prepared(int kernel) {
+  auto& known = prepared_[static_cast<size_t>(kernel)];
+  if (!known) {
+    DLC_TRY(known, PreparedKernel::prepare(p_.kernels[static_cast<size_t>(kernel)], symbols_, options_));
+  }
+  return &*known;
+}
+
 Result<std::vector<Tensor>> run_program(const Program& p, std::span<const Tensor> inputs,
                                         const InterpOptions& options) {
-  DLC_TRY(const Bindings symbols, bind_symbols(p, inputs));
+  return ProgramRunner(p, options).run(inputs);
+}
+
+Result<std::vector<Tensor>> ProgramRunner::run(std::span<const Tensor> inputs) {
+  const Program& p = p_;
+  DLC_TRY(Bindings bound, bind_symbols(p, inputs));
+  if (prepared_.size() != p.kernels.size() || bound != symbols_) {
+    prepared_.clear();
+    prepared_.resize(p.kernels.size());
+    symbols_ = std::move(bound);
+  }
+  const Bindings& symbols = symbols_;
   const auto arena_bytes = evaluate(p.arena_bytes, symbols);
   if (!arena_bytes) return fail({}, "the arena's size is not known");
   DLC_TRY(Tensor arena, Tensor::make(kU8, {*arena_bytes}));
@@ -80,8 +99,8 @@ Result<std::vector<Tensor>> run_program(const Program& p, std::span<const Tensor
       temps.push_back(std::move(temp));
       buffers[t] = {temps.back().mutable_bytes(), bytes};
     }
-    DLC_TRY(const PreparedKernel prepared, PreparedKernel::prepare(k, symbols, options));
-    auto done = prepared.run(buffers);
+    DLC_TRY(const PreparedKernel* code, prepared(c.kernel));
+    auto done = code->run(buffers);
     if (!done) {
       for (auto& d : done.error().diagnostics)
         if (d.loc.node.empty() && !c.locations.empty()) d.loc.node = c.locations.front();

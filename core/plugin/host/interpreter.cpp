@@ -1,4 +1,5 @@
 // The interpreter as a backend: its executable is the program's text.
+#include "core/program/runner.h"
 #include "dlc/plugin/compiled.h"
 
 namespace dlc {
@@ -7,11 +8,12 @@ namespace {
 
 class InterpreterExecutable : public Executable {
  public:
-  explicit InterpreterExecutable(Program p) : program_(std::move(p)) {}
-  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override { return run_program(program_, inputs); }
+  explicit InterpreterExecutable(Program p) : program_(std::move(p)), runner_(program_) {}
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override { return runner_.run(inputs); }
 
  private:
   Program program_;
+  ProgramRunner runner_;
 };
 
 class InterpreterDevice : public Device {
