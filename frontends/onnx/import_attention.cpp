@@ -208,10 +208,12 @@ Result<Values> causal_conv(const NodeView& n) {
   if (activation != "none" && activation != "silu" && activation != "swish")
     return n.error(fmt::format("attribute 'activation' is '{}'", activation));
   if (n.rank(0) != 3 || n.rank(1) != 3) return n.error("data and weight need rank 3");
-  const Expr length = n.type(0).shape[2], before = n.type(1).shape[2] - 1;
+  const Exprs data = n.type(0).shape;
+  const Expr length = data[2], before = n.type(1).shape[2] - 1;
   ValueId x = n.in(0);
   if (n.has(3)) {
-    DLC_TRY(x, n.emit("concat", {n.in(3), x}, {{"axis", Expr(2)}}));
+    DLC_TRY(const ValueId past, reshaped(n, n.in(3), {data[0], data[1], before}));
+    DLC_TRY(x, n.emit("concat", {past, x}, {{"axis", Expr(2)}}));
   } else {
     DLC_TRY(x, n.emit("pad", {x, kNoValue}, {{"lo", Exprs{0, 0, before}}, {"hi", Exprs{0, 0, 0}}}));
   }

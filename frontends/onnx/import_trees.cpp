@@ -72,44 +72,54 @@ Result<Trees> read_trees(const NodeView& n, int64_t leaves) {
   return t;
 }
 
-// A node that asks for membership becomes a chain of nodes that ask for equality.
-Result<> expand_members(const NodeView& n, Trees& t) {
+// The values that each node asks membership of; none for other nodes.
+Result<std::vector<std::vector<double>>> read_members(const NodeView& n, const Trees& t) {
   std::vector<double> members;
   if (n.has_attr("membership_values")) {
     DLC_TRY(members, doubles(n, "membership_values"));
   }
-  constexpr int64_t kEqual = 4;
-  size_t at = 0;
-  for (size_t i = 0, count = t.size(); i < count; ++i) {
+  std::vector<std::vector<double>> sets(t.size());
+  auto at = members.begin();
+  for (size_t i = 0; i < t.size(); ++i) {
     if (t.modes[i] != kMember) continue;
-    const auto end = std::find_if(members.begin() + static_cast<std::ptrdiff_t>(at), members.end(),
-                                  [](double v) { return std::isnan(v); });
+    const auto end = std::find_if(at, members.end(), [](double v) { return std::isnan(v); });
     if (end == members.end()) return n.error("'membership_values' has too few sets");
-    const std::vector<double> set(members.begin() + static_cast<std::ptrdiff_t>(at), end);
-    at += set.size() + 1;
-    t.modes[i] = kEqual;
-    t.splits[i] = set.empty() ? NAN : set[0];  // nothing equals NaN
-    for (size_t m = set.size(); m-- > 1;) t.right[i] = t.add(i, kEqual, set[m], t.right[i]);
+    sets[i].assign(at, end);
+    at = end + 1;
   }
-  return {};
+  return sets;
 }
 
-// How many steps the longest way to a leaf has.
-Result<int64_t> depth_of(const NodeView& n, const Trees& t) {
-  std::vector<int64_t> level = t.roots;
-  std::vector<bool> reached(t.size(), false);
+// How many steps the longest way to a leaf has, where a set counts its members. Every node is reached on one way.
+Result<int64_t> depth_of(const NodeView& n, const Trees& t, const std::vector<std::vector<double>>& sets) {
+  struct Reached {
+    int64_t node, steps;
+  };
+  std::vector<Reached> order;
+  for (const int64_t r : t.roots) order.push_back({r, 0});
+  std::vector<bool> seen(t.size(), false);
   int64_t depth = 0;
-  for (; !level.empty(); ++depth) {
-    std::vector<int64_t> next;
-    for (const int64_t i : level) {
-      if (reached[static_cast<size_t>(i)]) return n.error(fmt::format("node {} is reached on two ways", i));
-      reached[static_cast<size_t>(i)] = true;
-      for (const int64_t to : {t.left[static_cast<size_t>(i)], t.right[static_cast<size_t>(i)]})
-        if (to >= 0) next.push_back(to);
-    }
-    level = std::move(next);
+  for (size_t at = 0; at < order.size(); ++at) {
+    const auto i = static_cast<size_t>(order[at].node);
+    if (seen[i]) return n.error(fmt::format("node {} is reached on two ways", i));
+    seen[i] = true;
+    const int64_t steps = order[at].steps + static_cast<int64_t>(std::max<size_t>(sets[i].size(), 1));
+    depth = std::max(depth, steps);
+    for (const int64_t to : {t.left[i], t.right[i]})
+      if (to >= 0) order.push_back({to, steps});
   }
   return depth;
+}
+
+// A node that asks for membership becomes a chain of nodes that ask for equality.
+void expand_members(Trees& t, const std::vector<std::vector<double>>& sets) {
+  constexpr int64_t kEqual = 4;
+  for (size_t i = 0; i < sets.size(); ++i) {
+    if (t.modes[i] != kMember) continue;
+    t.modes[i] = kEqual;
+    t.splits[i] = sets[i].empty() ? NAN : sets[i][0];  // nothing equals NaN
+    for (size_t m = sets[i].size(); m-- > 1;) t.right[i] = t.add(i, kEqual, sets[i][m], t.right[i]);
+  }
 }
 
 Result<ValueId> list(const NodeView& n, const std::vector<int64_t>& v) {
@@ -128,8 +138,9 @@ Result<Values> tree_ensemble(const NodeView& n) {
   constexpr int64_t kMostWeights = int64_t{1} << 26;
   if (count < 1 || leaves > kMostWeights / count) return n.error(fmt::format("attribute 'n_targets' is {}", count));
   DLC_TRY(Trees t, read_trees(n, leaves));
-  DLC_CHECK(expand_members(n, t));
-  DLC_TRY(const int64_t depth, depth_of(n, t));
+  DLC_TRY(const auto sets, read_members(n, t));
+  DLC_TRY(const int64_t depth, depth_of(n, t, sets));
+  expand_members(t, sets);
   const auto nodes = static_cast<int64_t>(t.size());
   for (auto* ids : {&t.left, &t.right})
     for (int64_t& id : *ids)
