@@ -46,7 +46,8 @@ Expr extremum(AtomKind kind, const Expr& a, const Expr& b, const Ranges& ranges)
   return e;
 }
 
-// g * s + k >= 0 exactly where s + k // g >= 0.
+}  // namespace
+
 Expr without_common_factor(const Expr& d) {
   int64_t g = 0;
   for (const Product& p : products(d)) {
@@ -58,8 +59,6 @@ Expr without_common_factor(const Expr& d) {
   for (const Product& p : products(d)) sum.add(floor_div(p.coefficient, g), p.monomial);
   return sum.finish();
 }
-
-}  // namespace
 
 Expr minimum(const Expr& a, const Expr& b, const Ranges& ranges) { return extremum(AtomKind::min, a, b, ranges); }
 Expr maximum(const Expr& a, const Expr& b, const Ranges& ranges) { return extremum(AtomKind::max, a, b, ranges); }

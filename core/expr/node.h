@@ -129,6 +129,11 @@ const Ranges& no_ranges();
 
 // A known divisor of every value of the product: its coefficient times the divisibility of its symbols. 0 on overflow.
 int64_t known_divisor(const Product& p, const Ranges& ranges);
+// What is at least 0 where d is: g * s + k >= 0 exactly where s + k // g >= 0.
+Expr without_common_factor(const Expr& d);
+// Quotients of a sum by constants, each by its own linear bound: a - d < d * (a // d) <= a. It decides sums of many
+// sizes rounded up, as the offsets of a memory plan are, where replacing one after the other is hopeless.
+bool by_linear_bounds(const Expr& e, const Ranges& ranges);
 // Provably e >= 0.
 bool provably_nonneg(const Expr& e, const Ranges& ranges);
 

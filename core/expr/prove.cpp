@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kBudget = 48 * 16 * 16;
 constexpr int64_t kLeastWork = 16 * 16;
 
-// Quotients of a sum by constants, each by its own linear bound: a - d < d * (a // d) <= a. It decides sums of many
-// sizes rounded up, as the offsets of a memory plan are, where replacing one after the other is hopeless.
+}  // namespace
+
 bool by_linear_bounds(const Expr& e, const Ranges& ranges) {
   constexpr int64_t kMostScale = int64_t{1} << 20;
   const auto quotient = [](const Product& p) -> const AtomNode* {
@@ -50,6 +50,8 @@ bool by_linear_bounds(const Expr& e, const Ranges& ranges) {
   const Expr least = scaled.finish();
   return least.valid() && bounds(least, ranges).lo >= 0;
 }
+
+namespace {
 
 class Prover {
  public:

@@ -1,16 +1,15 @@
 // The memory plan: offsets in one arena for buffers whose lives do not overlap.
 //
-// Sizes may be symbolic; buffers are then compared by size at the symbols' upper bounds and offsets are sums of the
+// Sizes may be symbolic; buffers are then compared by size where the symbols are large and offsets are sums of the
 // sizes below them, so that one plan holds for every shape. Greedy by size, largest first, each at the lowest free
 // offset (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <optional>
 #include <ranges>
 
+#include "core/expr/order.h"
 #include "core/program/buffers.h"
 #include "dlc/base/checked.h"
 #include "dlc/program/program.h"
@@ -20,6 +19,7 @@ namespace dlc {
 namespace {
 
 using detail::bytes_of;
+using detail::Order;
 using detail::root_of;
 
 struct Life {
@@ -47,41 +47,6 @@ bool overlap(const Life& a, const Life& b) { return a.first <= b.last && b.first
 
 bool is_planned(const ProgramBuffer& b) { return b.kind == BufferKind::temp && !b.alias; }
 
-// Comparisons of addresses. Proofs over sums of many rounded sizes are what a plan's time goes into, so what already
-// fails at one of two points of the symbols' ranges is not tried.
-class Order {
- public:
-  // An address, and what it is at the points (nothing where it overflows).
-  struct Address {
-    Expr value;
-    std::array<std::optional<int64_t>, 2> at;
-  };
-
-  explicit Order(const Ranges& symbols) : symbols_(symbols) {
-    constexpr int64_t kFar = 1000;  // where a range has no upper end
-    for (const auto& [name, range] : symbols) {
-      const int64_t lo = range.bounds.lo == Interval::kNegInf ? 1 : range.bounds.lo;
-      points_[0].emplace(name, range.bounds.hi == Interval::kPosInf ? std::max(lo, kFar) : range.bounds.hi);
-      points_[1].emplace(name, lo);
-    }
-  }
-
-  Address address(const Expr& e) const { return {e, {evaluate(e, points_[0]), evaluate(e, points_[1])}}; }
-
-  static bool may_be_le(const Address& a, const Address& b) {
-    for (size_t k = 0; k < a.at.size(); ++k)
-      if (a.at[k] && b.at[k] && *a.at[k] > *b.at[k]) return false;
-    return true;
-  }
-  bool provably_le(const Address& a, const Address& b) const {
-    return may_be_le(a, b) && dlc::provably_le(a.value, b.value, symbols_);
-  }
-
- private:
-  const Ranges& symbols_;
-  std::array<std::map<std::string, int64_t, std::less<>>, 2> points_;  // the upper ends, the lower ends
-};
-
 struct Place {
   Order::Address begin, end;
   std::vector<bool> below;  // by placed index: which buffers are known to end at or before `begin`
@@ -93,17 +58,15 @@ class Planner {
 
   Result<> run() {
     DLC_CHECK(measure());
-    Order::Address top = order_.address(Expr(0));
     for (const size_t i : largest_first_) {
-      Place best = lowest_free(i, top.value);
+      Place best = lowest_free(i);
       p_.buffers[i].offset = best.begin.value;
-      if (!order_.provably_le(best.end, top))
-        top = order_.provably_le(top, best.end) ? best.end : order_.address(max(top.value, best.end.value));
-      if (!top.value.valid()) return fail({}, "the size of the program's buffers overflows");
+      raise_top(best.end);
       placed_.push_back(std::move(best));
       placed_buffer_.push_back(i);
     }
-    p_.arena_bytes = top.value;
+    p_.arena_bytes = top();
+    if (!p_.arena_bytes.valid()) return fail({}, "the size of the program's buffers overflows");
     return {};
   }
 
@@ -116,16 +79,30 @@ class Planner {
       const Expr bytes = bytes_of(p_.buffers[i].type);
       if (!bytes.valid()) return fail({}, fmt::format("the size of {} overflows", p_.buffers[i].name));
       size_[i] = simplify(ceil_div(bytes, align_) * align_, p_.symbols);
-      bound[i] = bounds(size_[i], p_.symbols).hi;
+      bound[i] = order_.address(size_[i]).at[0].value_or(Interval::kPosInf);
       largest_first_.push_back(i);
     }
     std::ranges::stable_sort(largest_first_, std::greater<>(), [&](size_t i) { return bound[i]; });
     return {};
   }
 
+  void raise_top(const Order::Address& end) {
+    for (const Expr& e : end.sums) {
+      if (std::ranges::any_of(tops_, [&](const Expr& t) { return order_.provably_le(e, t); })) continue;
+      std::erase_if(tops_, [&](const Expr& t) { return order_.provably_le(t, e); });
+      tops_.push_back(e);
+    }
+  }
+  Expr top() const {
+    if (tops_.empty()) return Expr(0);
+    Expr top = tops_[0];
+    for (size_t i = 1; i < tops_.size(); ++i) top = max(top, tops_[i]);
+    return top;
+  }
+
   // Candidates are 0 and the ends of the buffers alive at the same time; the lowest that is provably free wins. Above
   // everything where symbolic sizes cannot be compared.
-  Place lowest_free(size_t i, const Expr& top) const {
+  Place lowest_free(size_t i) {
     std::vector<size_t> rivals;  // the highest first: what ends below one of them is known to end below others
     for (size_t j = 0; j < placed_.size(); ++j)
       if (overlap(life_[i], life_[placed_buffer_[j]])) rivals.push_back(j);
@@ -134,11 +111,11 @@ class Planner {
     if (auto bottom = on_top_of({}, i, rivals)) return *bottom;
     for (const size_t j : std::views::reverse(rivals))
       if (auto found = on_top_of(j, i, rivals)) return *found;
-    return place(top, i, std::vector<bool>(placed_.size(), true));
+    return place(top(), i, std::vector<bool>(placed_.size(), true));
   }
 
   // The place at the end of `base` (at 0 without one), if it is free of all rivals.
-  std::optional<Place> on_top_of(std::optional<size_t> base, size_t i, const std::vector<size_t>& rivals) const {
+  std::optional<Place> on_top_of(std::optional<size_t> base, size_t i, const std::vector<size_t>& rivals) {
     std::vector<bool> below = base ? placed_[*base].below : std::vector<bool>();
     below.resize(placed_.size());
     if (base) below[*base] = true;
@@ -163,9 +140,10 @@ class Planner {
   Program& p_;
   const int64_t align_;
   const std::vector<Life> life_;
-  const Order order_;
+  Order order_;
   std::vector<Expr> size_;             // by buffer
   std::vector<size_t> largest_first_;  // buffers
+  std::vector<Expr> tops_;             // ends that are not known to be below another
   std::vector<Place> placed_;
   std::vector<size_t> placed_buffer_;  // the buffer of each place
 };
@@ -177,7 +155,7 @@ Result<> plan_memory(Program& p, int64_t align) { return Planner(p, align).run()
 // In the order of addresses, the nearest first: what ends below a neighbour also ends below what lies above that one.
 Result<> check_memory_plan(const Program& p) {
   const auto life = lives(p);
-  const Order order(p.symbols);
+  Order order(p.symbols);
   struct Checked {
     size_t buffer;
     Order::Address begin, end;

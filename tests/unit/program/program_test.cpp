@@ -156,6 +156,34 @@ TEST_CASE("one plan holds for every value of a symbolic dim") {
   REQUIRE_ERROR(run_program(p, std::vector<Tensor>{}), "missing");
 }
 
+TEST_CASE("a plan for images of any size is as tight as one for a single size") {
+  // Residual blocks at five scales, as detectors have them: each size is a product of three symbols, rounded up.
+  const auto scales = [](Graph& g, const std::vector<Expr>& shape) {
+    ValueId y = g.add_input("x", {kF32, shape});
+    for (int64_t i = 0, c = 3; i < 5; ++i) {
+      y = add(g, "relu", {conv(g, y, {8 << i, c, 3, 3}, 2, 1)});
+      c = 8 << i;
+      for (int block = 0; block < 2; ++block) {
+        const ValueId wide = add(g, "relu", {conv(g, y, {4 * c, c, 1, 1}, 1, 0)});
+        const ValueId deep = add(g, "relu", {conv(g, wide, {4 * c, 1, 3, 3}, 1, 1, 4 * c)});
+        const ValueId gate =
+            add(g, "sigmoid", {add(g, "reduce_mean", {deep}, {{"axes", list({2, 3})}, {"keepdims", Expr(1)}})});
+        y = add(g, "add", {y, conv(g, add(g, "mul", {deep, gate}), {c, 4 * c, 1, 1}, 1, 0)});
+      }
+    }
+    g.outputs = {y};
+    g.output_names = {"y"};
+  };
+  Graph any, one;
+  for (const char* name : {"N", "H", "W"}) any.symbols[name] = Range(1, 1 << 20);
+  scales(any, {Expr::symbol("N"), Expr(3), Expr::symbol("H"), Expr::symbol("W")});
+  scales(one, list({2, 3, 96, 160}));
+  REQUIRE_OK(const Program p, lower_to_program(any));
+  if (const auto plan = check_memory_plan(p); !plan) FAIL(to_string(plan.error()));
+  REQUIRE_OK(const Program q, lower_to_program(one));
+  CHECK(*evaluate(p.arena_bytes, {{"N", 2}, {"H", 96}, {"W", 160}}) <= *q.arena_bytes.constant() * 5 / 4);
+}
+
 TEST_CASE("many buffers of symbolic sizes that are alive together lie one above the other") {
   constexpr int64_t kBranches = 60;
   Graph g;
