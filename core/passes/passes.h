@@ -8,6 +8,7 @@ namespace dlc {
 Result<> batch_norm_fold(Graph& g, PassContext& context);
 Result<> canonicalise(Graph& g, PassContext& context);
 Result<> control(Graph& g, PassContext& context);
+Result<> conv_phases(Graph& g, PassContext& context);
 Result<> cse(Graph& g, PassContext& context);
 Result<> dce(Graph& g, PassContext& context);
 Result<> fold(Graph& g, PassContext& context);

@@ -28,6 +28,7 @@ const std::vector<PassInfo>& graph_passes() {
        everywhere<canonicalise>},
       {"control", "constants go into bodies, known branches replace their if, what nobody uses of a body vanishes",
        control},
+      {"conv_phases", "a transposed convolution becomes a convolution of its phases", everywhere<conv_phases>},
       {"cse", "equal nodes and equal small constants become one", everywhere<cse>},
       {"dce", "nodes and constants that nothing uses vanish", everywhere<dce>},
       {"fold", "nodes whose results are known become constants, within a budget", everywhere<fold>},
@@ -39,7 +40,8 @@ const std::vector<PassInfo>& graph_passes() {
 
 const std::vector<std::string>& default_graph_pipeline() {
   static const std::vector<std::string> kPipeline = {
-      "dce", "fold", "control", "canonicalise", "batch_norm_fold", "control", "cse", "canonicalise", "fold", "dce"};
+      "dce", "fold",         "control", "canonicalise", "batch_norm_fold", "conv_phases", "control",
+      "cse", "canonicalise", "fold",    "dce"};
   return kPipeline;
 }
 
