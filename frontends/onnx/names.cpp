@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <set>
 #include <string_view>
@@ -72,11 +73,21 @@ void tell_apart(Nodes& nodes, bool named, std::set<std::string>& taken) {
   }
 }
 
+// Exporters write "?" and "-1" for dims of which they know nothing.
+bool is_dim_name(std::string_view s) {
+  return std::ranges::any_of(s, [](unsigned char c) { return std::isalpha(c) != 0 || c == '_' || c >= 0x80; });
+}
+
 void clean_graph(onnx::GraphProto& g) {
   clean_nodes(*g.mutable_node());
   for (auto& t : *g.mutable_initializer()) t.set_name(clean_name(t.name()));
   for (auto* values : {g.mutable_input(), g.mutable_output(), g.mutable_value_info()})
-    for (auto& v : *values) v.set_name(clean_name(v.name()));
+    for (auto& v : *values) {
+      v.set_name(clean_name(v.name()));
+      if (!v.type().tensor_type().has_shape()) continue;
+      for (auto& d : *v.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
+        if (d.has_dim_param() && !is_dim_name(d.dim_param())) d.clear_dim_param();
+    }
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 namespace dlc::onnx_frontend {
 
 std::string clean_name(const std::string& name);
-// Every name in the model, its functions and its bodies.
+// Every name in the model, its functions and its bodies. A dim whose name holds no letter has none: two dims called "?"
+// are not of one size.
 void clean_names(onnx::ModelProto& model);
 // Nodes of one name get numbers: "conv", "conv_2". A node without a name is called by its first result.
 void tell_nodes_apart(onnx::ModelProto& model);

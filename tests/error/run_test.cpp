@@ -123,10 +123,15 @@ TEST_CASE("symbolic dims outside their range", "[error]") {
   write_input(f / "x.npz", "x", kF32, {3, 8});
   must_succeed(f, "run m.dlca --input x.npz");
   write_input(f / "x.npz", "x", kF32, {5, 8});
-  must_fail(f, "run m.dlca --input x.npz --output y.npz", {"dim N is 5, the model takes 1 to 4"});
+  must_fail(f, "run m.dlca --input x.npz --output y.npz",
+            {"dim N is 5, the model takes 1 to 4", "next: compile the model with --dim N=1..5"});
   must_fail(f, "bench m.dlca --dim N=5", {"m.dlca: error: --dim N: 5 is outside of the model's 1..4"});
   must_fail(f, "compare m.onnx --dim N=-1", {"--dim N=-1"});
-  must_succeed(f, "m.onnx --dim N=0..4 -o m2.dlca");
+  write_input(f / "x.npz", "x", kF32, {0, 8});
+  must_fail(f, "run m.dlca --input x.npz --output y.npz", {"dim N is 0", "next: compile the model with --dim N=0..4"});
+  must_succeed(f, "m.onnx --dim N=0..4 -o m.dlca");  // nothing is a size, too
+  must_succeed(f, "run m.dlca --input x.npz");
+  must_succeed(f, "run m.dlca --device interp: --input x.npz");
 }
 
 TEST_CASE("dims that the model has not", "[error]") {

@@ -78,8 +78,11 @@ Result<std::vector<Tensor>> bind_inputs(std::span<const Port> ports, const Range
     const auto r = symbols.find(name);
     if (r == symbols.end()) continue;
     if (value < r->second.bounds.lo || value > r->second.bounds.hi)
-      return fail({}, fmt::format("dim {} is {}, the model takes {} to {}", name, value, r->second.bounds.lo,
-                                  r->second.bounds.hi));
+      return fail(
+          {},
+          fmt::format("dim {} is {}, the model takes {} to {}", name, value, r->second.bounds.lo, r->second.bounds.hi),
+          fmt::format("compile the model with --dim {}={}..{}", name, std::min(value, r->second.bounds.lo),
+                      std::max(value, r->second.bounds.hi)));
     if (value % r->second.divisible_by != 0)
       return fail({},
                   fmt::format("dim {} is {}, the model takes multiples of {}", name, value, r->second.divisible_by));

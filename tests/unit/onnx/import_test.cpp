@@ -333,6 +333,20 @@ TEST_CASE("a dim named like a word of the texts survives them") {
   }
 }
 
+TEST_CASE("dims called ? are not of one size") {
+  auto m = relu_model({-1, -1});
+  for (int i = 0; i < 2; ++i)
+    m.mutable_graph()
+        ->mutable_input(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->mutable_dim(i)
+        ->set_dim_param("?");
+  REQUIRE_OK(auto g, import(m));
+  CHECK(g.symbols.size() == 2);
+}
+
 TEST_CASE("names of dims and values of any kind survive the graph's text") {
   const std::vector<std::string> names = {"",    "-1", "a b", "a-b", "a_b",    "höhe",
                                           "max", "in", "for", "0",   "select", "N"};
