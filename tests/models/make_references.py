@@ -2,11 +2,13 @@
 """Writes the checked-in reference outputs of onnxruntime (optimisation off): references/<model>.npz.
 
     pip install onnx onnxruntime numpy
-    python3 make_references.py
+    python3 make_references.py [gpt2 ...]
 
 For the Fashion-MNIST networks: the first 32 test images as bytes, and the logits. For the networks of make_models.py: the
-outputs on the seeded inputs of make_io.py.
+outputs on the seeded inputs of make_io.py; of those with a sequence length or a cache also on shorter ones, as <model>_short.npz.
+Long outputs are represented by a fixed sample of their elements.
 """
+import argparse
 import pathlib
 import subprocess
 import sys
@@ -17,13 +19,11 @@ import onnx
 import onnxruntime as ort
 
 import make_io
+from networks import REG
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "fashion_mnist"))
 import dataset
-
-SMALL = ["mlp", "resnet8", "ds_cnn", "mobilenet_v1_025", "autoencoder", "bert_tiny", "lstm_classifier"]
-LARGE = ["resnet18", "resnet50", "mobilenet_v2", "bert_base", "vit_tiny"]
 
 
 def session(path):
@@ -41,26 +41,37 @@ def fashion():
     np.savez_compressed(HERE / "references/fashion.npz", **out)
 
 
-def generated():
-    with tempfile.TemporaryDirectory() as d:
-        subprocess.run([sys.executable, HERE / "make_models.py", "-o", d, "--no-check", *SMALL, *LARGE], check=True)
-        for name in SMALL + LARGE:
+def sampled(outputs):
+    """Each output's shape, and of its elements at most as many as leave the file small."""
+    most = 4096 // max(1, len(outputs) // 2)
+    sample = {}
+    for k, v in outputs.items():
+        flat = v.reshape(-1)
+        index = np.arange(flat.size) if flat.size <= most else np.linspace(0, flat.size - 1, most).astype(np.int64)
+        sample[k + ":index"], sample[k + ":value"] = index, flat[index]
+        sample[k + ":shape"] = np.array(v.shape, np.int64)
+    return sample
+
+
+def generated(name):
+    for variant, options in (("", []), ("_short", ["--dynamic"])):
+        with tempfile.TemporaryDirectory() as d:
+            subprocess.run([sys.executable, HERE / "make_models.py", "-o", d, "--no-check", *options, name], check=True)
             path = pathlib.Path(d) / f"{name}.onnx"
-            feeds = make_io.make_inputs(onnx.load(path), 0)
+            model = onnx.load(path)
+            dims = make_io.short_dims(model) if variant else {}
+            if variant and not dims:
+                return
             s = session(path)
-            outputs = dict(zip([o.name for o in s.get_outputs()], s.run(None, feeds)))
-            # Long outputs are represented by a fixed sample of their elements.
-            sampled = {}
-            for k, v in outputs.items():
-                flat = v.reshape(-1)
-                index = np.arange(flat.size) if flat.size <= 4096 else np.linspace(0, flat.size - 1, 4096).astype(np.int64)
-                sampled[k + ":index"], sampled[k + ":value"] = index, flat[index]
-                sampled[k + ":shape"] = np.array(v.shape, np.int64)
-            np.savez_compressed(HERE / f"references/{name}.npz", **sampled)
-            print(name, {k: v.shape for k, v in outputs.items()})
+            outputs = dict(zip([o.name for o in s.get_outputs()], s.run(None, make_io.make_inputs(model, 0, dims))))
+            np.savez_compressed(HERE / f"references/{name}{variant}.npz", **sampled(outputs))
+            print(name + variant, {k: v.shape for k, v in outputs.items()})
 
 
 if __name__ == "__main__":
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("models", nargs="*", help="networks of make_models.py, or fashion; all of them by default")
+    wanted = ap.parse_args().models or ["fashion", *REG]
     (HERE / "references").mkdir(exist_ok=True)
-    fashion()
-    generated()
+    for name in wanted:
+        fashion() if name == "fashion" else generated(name)
