@@ -154,3 +154,30 @@ TEST_CASE("what control flow cannot be is refused", "[error][control]") {
     must_fail(f, fmt::format("run wrong.dlct --device {} --input x.npz", device),
               {"loop: output 2 of the body is f32[3] in the first trip and f32[4] in trip 1"});
 }
+
+TEST_CASE("a hint names no dim that only a run finds out", "[error][control]") {
+  const Folder f("control");
+  f.write("m.dlct", R"(dlc.graph 1
+graph @g (N in 1..8, n in 0..16) {
+  in    %c: bool[]
+  in    %x: f32[N]
+  in    %trips: s64[]
+  %r: f32[n] = if(%c, %x) loc "If" then (N in 1..8) {
+    in    %x: f32[N]
+    %two: f32[2*N] = concat(%x, %x) {axis = 0}
+    out   %two
+  } else (N in 1..8) {
+    in    %x: f32[N]
+    out   %x
+  }
+  %y: f32[N] = add(%x, %r) loc "sum"
+  out   %y "y"
+  out   %trips "t"
+}
+)");
+  must_succeed(f, "m.dlct -o m.dlca");
+  inputs(f, false, 1);
+  CHECK_THAT(must_succeed(f, "run m.dlca --input x.npz").out, Contains("y: f32[2] = 2 4"));
+  inputs(f, true, 1);
+  must_fail(f, "run m.dlca --input x.npz", {"N = 2, n = 4 is not supported", "n is a size that only a run finds out"});
+}

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "core/plugin/host/ports.h"
 #include "dlc/plugin/reference.h"
@@ -217,6 +218,24 @@ Result<Session> Session::open(const CompiledGraph& model, detail::DeviceChoice& 
   return s;
 }
 
+// A hint to bind dims is of no use where one of them is none of the model's: a run finds it out.
+static Error with_dims_of(std::span<const Port> inputs, Error error) {
+  constexpr std::string_view kDim = "--dim ";
+  std::set<std::string, std::less<>> known;
+  for (const Port& p : inputs)
+    for (const Expr& d : p.type.shape)
+      for (const auto& s : d.symbols()) known.emplace(s);
+  for (Diagnostic& d : error.diagnostics)
+    for (size_t at = d.hint.find(kDim); at != std::string::npos; at = d.hint.find(kDim, at + 1)) {
+      const size_t begin = at + kDim.size();
+      const std::string name = d.hint.substr(begin, d.hint.find('=', begin) - begin);
+      if (known.contains(name)) continue;
+      d.hint = fmt::format("{} is a size that only a run finds out", name);
+      break;
+    }
+  return error;
+}
+
 Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
   // What partitions hand on, and results of the model, which may be called as an input is.
   std::map<std::string, Tensor, std::less<>> values, results;
@@ -246,7 +265,9 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
         return fail({}, fmt::format("partition on {} reads '{}', which nothing made", part.uri, name));
       in.push_back(it->second);
     }
-    DLC_TRY(auto out, part.executable->run(in));
+    auto made = part.executable->run(in);
+    if (!made) return std::unexpected(with_dims_of(model_->inputs, std::move(made).error()));
+    auto& out = *made;
     if (out.size() != part.compiled->outputs.size())
       return fail({}, fmt::format("partition on {} gave {} results, {} are expected", part.uri, out.size(),
                                   part.compiled->outputs.size()));
