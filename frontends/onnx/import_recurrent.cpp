@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/tables.h"
@@ -12,11 +13,68 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-// What the records do not say is refused by name: other activations, clipping. A
-// bidirectional layer lists its activations twice.
-Result<> check_common(const NodeView& n, const std::vector<std::vector<std::string>>& activations,
-                      bool hidden_last = true) {
-  if (n.has_attr("clip")) return n.error("attribute 'clip' is not supported");
+// An activation of ONNX: the records' name, and what its parameters are unless they are given.
+struct Activation {
+  std::string_view onnx, name;
+  std::optional<double> alpha = {}, beta = {};
+};
+constexpr Activation kActivations[] = {
+    {"Sigmoid", "sigmoid"},
+    {"Tanh", "tanh"},
+    {"Relu", "relu"},
+    {"Affine", "affine", 1.0, 0.0},
+    {"LeakyRelu", "leaky_relu", 0.01},
+    {"ThresholdedRelu", "thresholded_relu", 1.0},
+    {"ScaledTanh", "scaled_tanh", 1.0, 1.0},
+    {"HardSigmoid", "hard_sigmoid", 0.2, 0.5},
+    {"Elu", "elu", 1.0},
+    {"Softsign", "softsign"},
+    {"Softplus", "softplus"},
+};
+
+// Of the gates that the record calls `gates`, for one direction. Those functions that have parameters take the next
+// ones.
+Result<> add_activations(const NodeView& n, const std::vector<const char*>& gates, Attrs& attrs) {
+  DLC_TRY(const auto given, n.attr_strings("activations", std::vector<std::string>{}));
+  DLC_TRY(const auto alphas, n.attr_floats("activation_alpha", std::vector<double>{}));
+  DLC_TRY(const auto betas, n.attr_floats("activation_beta", std::vector<double>{}));
+  if (given.empty()) return {};
+  if (given.size() != gates.size() && given.size() != 2 * gates.size())
+    return n.error(fmt::format("{} activations are given, {} are needed", given.size(), gates.size()));
+  struct Gate {
+    std::string_view name;
+    double alpha, beta;
+    bool operator==(const Gate&) const = default;
+  };
+  std::vector<Gate> chosen;
+  size_t alpha = 0, beta = 0;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const auto same = [&](const Activation& a) {
+      return std::ranges::equal(a.onnx, given[i], {}, ::tolower, ::tolower);
+    };
+    const auto* const a = std::ranges::find_if(kActivations, same);
+    if (a == std::end(kActivations)) return n.error(fmt::format("activation '{}' is not supported", given[i]));
+    const auto next = [](const std::optional<double>& otherwise, const std::vector<double>& from, size_t& at) {
+      return !otherwise ? 0.0 : at < from.size() ? from[at++] : *otherwise;
+    };
+    chosen.push_back({a->name, next(a->alpha, alphas, alpha), next(a->beta, betas, beta)});
+    if (i >= gates.size() && chosen[i] != chosen[i - gates.size()])
+      return n.error("activations that differ between the directions are not supported");
+  }
+  for (size_t i = 0; i < gates.size(); ++i) {
+    const std::string gate = gates[i];
+    attrs[gate] = std::string(chosen[i].name);
+    attrs[gate + "_alpha"] = chosen[i].alpha;
+    attrs[gate + "_beta"] = chosen[i].beta;
+  }
+  return {};
+}
+
+// What every layer has: direction, size, cutting.
+Result<> check_common(const NodeView& n, Attrs& attrs, bool hidden_last = true) {
+  DLC_TRY(const double clip, n.attr_float("clip", 0.0));
+  if (clip < 0) return n.error(fmt::format("attribute 'clip' is {}", clip));
+  attrs["clip"] = clip;
   DLC_TRY(const std::string direction, n.attr_string("direction", "forward"));
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     return n.error(fmt::format("attribute 'direction' is '{}'", direction));
@@ -27,13 +85,6 @@ Result<> check_common(const NodeView& n, const std::vector<std::vector<std::stri
                                                 : recurrence.shape[1].constant();
   if (n.has_attr("hidden_size") && size && *size != hidden)
     return n.error(fmt::format("attribute 'hidden_size' is {}, the weights are {}", hidden, to_string(recurrence)));
-  DLC_TRY(const auto given, n.attr_strings("activations", std::vector<std::string>{}));
-  for (size_t i = 0; i < given.size(); ++i) {
-    const auto& one = activations[i % activations.size()];
-    const bool same = i < activations.size() || given[i] == given[i - activations.size()];
-    if (std::find(one.begin(), one.end(), given[i]) == one.end() || !same)
-      return n.error(fmt::format("activation '{}' is not supported, only {}", given[i], fmt::join(one, ", ")));
-  }
   return {};
 }
 
@@ -64,25 +115,34 @@ Result<Values> emit_layer(const NodeView& n, const char* record, Values in, Attr
 }
 
 Result<Values> rnn(const NodeView& n) {
-  DLC_CHECK(check_common(n, {{"Tanh", "Relu", "Sigmoid"}}));
-  DLC_TRY(const auto activations, n.attr_strings("activations", std::vector<std::string>{"Tanh"}));
-  std::string activation = activations.empty() ? "Tanh" : activations[0];
-  activation[0] = static_cast<char>(activation[0] - 'A' + 'a');
-  return emit_layer(n, "rnn", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(4)}, {{"activation", activation}});
+  Attrs attrs;
+  DLC_CHECK(check_common(n, attrs));
+  DLC_CHECK(add_activations(n, {"cell"}, attrs));
+  return emit_layer(n, "rnn", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(4)}, std::move(attrs));
+}
+
+Result<Attrs> lstm_attrs(const NodeView& n, bool hidden_last) {
+  Attrs attrs;
+  DLC_CHECK(check_common(n, attrs, hidden_last));
+  DLC_CHECK(add_activations(n, {"gates", "cell", "state"}, attrs));
+  DLC_TRY(const int64_t forget, n.attr_int("input_forget", 0));
+  attrs["input_forget"] = Expr(forget != 0);
+  return attrs;
 }
 
 Result<Values> lstm(const NodeView& n) {
-  DLC_CHECK(check_common(n, {{"Sigmoid"}, {"Tanh"}, {"Tanh"}}));
-  DLC_TRY(const int64_t forget, n.attr_int("input_forget", 0));
-  if (forget != 0) return n.error("attribute 'input_forget' is not supported");
-  return emit_layer(n, "lstm", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(6), n.in(4), n.in(7)}, {});
+  DLC_TRY(Attrs attrs, lstm_attrs(n, true));
+  return emit_layer(n, "lstm", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(6), n.in(4), n.in(7)},
+                    std::move(attrs));
 }
 
 Result<Values> gru(const NodeView& n) {
-  DLC_CHECK(check_common(n, {{"Sigmoid"}, {"Tanh"}}));
+  Attrs attrs;
+  DLC_CHECK(check_common(n, attrs));
+  DLC_CHECK(add_activations(n, {"gates", "cell"}, attrs));
   DLC_TRY(const int64_t linear, n.attr_int("linear_before_reset", 0));
-  return emit_layer(n, "gru", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(4)},
-                    {{"linear_before_reset", Expr(linear != 0)}});
+  attrs["linear_before_reset"] = Expr(linear != 0);
+  return emit_layer(n, "gru", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(5), n.in(4)}, std::move(attrs));
 }
 
 // Weights [dir, in, gates] as integers with a scale, for each direction or for each of its gates; as the record has
@@ -107,20 +167,18 @@ Result<ValueId> float_weights(const NodeView& n, size_t weights, size_t scale) {
 
 // onnxruntime quantises the data and the state at every step too; here they stay what they are.
 Result<Values> dynamic_quantize_lstm(const NodeView& n) {
-  DLC_CHECK(check_common(n, {{"Sigmoid"}, {"Tanh"}, {"Tanh"}}, false));
-  DLC_TRY(const int64_t forget, n.attr_int("input_forget", 0));
-  if (forget != 0) return n.error("attribute 'input_forget' is not supported");
+  DLC_TRY(Attrs attrs, lstm_attrs(n, false));
   if (n.rank(1) != 3 || n.rank(2) != 3) return n.error("the weights need rank 3");
   DLC_TRY(const ValueId w, float_weights(n, 1, 8));
   DLC_TRY(const ValueId r, float_weights(n, 2, 10));
-  return emit_layer(n, "lstm", {n.in(0), w, r, n.in(3), n.in(5), n.in(6), n.in(4), n.in(7)}, {});
+  return emit_layer(n, "lstm", {n.in(0), w, r, n.in(3), n.in(5), n.in(6), n.in(4), n.in(7)}, std::move(attrs));
 }
 
 constexpr OpEntry kTable[] = {
-    {"com.microsoft", "DynamicQuantizeLSTM", dynamic_quantize_lstm, "tttTTTTTtttt", "activation_alpha activation_beta"},
-    {"", "RNN", rnn, "tttTTT", "activation_alpha activation_beta output_sequence"},
-    {"", "LSTM", lstm, "tttTTTTT", "activation_alpha activation_beta output_sequence"},
-    {"", "GRU", gru, "tttTTT", "activation_alpha activation_beta output_sequence"},
+    {"com.microsoft", "DynamicQuantizeLSTM", dynamic_quantize_lstm, "tttTTTTTtttt"},
+    {"", "RNN", rnn, "tttTTT", "output_sequence"},
+    {"", "LSTM", lstm, "tttTTTTT", "output_sequence"},
+    {"", "GRU", gru, "tttTTT", "output_sequence"},
 };
 
 }  // namespace

@@ -205,3 +205,26 @@ TEST_CASE("A dim may be 0 where that is asked for", "[onnx]") {
   options.dims["N"] = {-1, 4};
   REQUIRE_ERROR(import(t.m, {}, options), "a dim is at least 0");
 }
+
+TEST_CASE("Recurrent layers: other activations, cut inputs, coupled gates", "[onnx]") {
+  OneNode t("RNN", 14, {1, 1, 1}, {"x", "w", "r"});
+  for (const char* w : {"w", "r"}) initializer(t.m, w, {1, 1, 1}, {1});
+  auto* a = attribute(t.n, "activations", onnx::AttributeProto::STRINGS);
+  a->add_strings("Affine");
+  set_floats(t.n, "activation_alpha", {2});
+  set_floats(t.n, "activation_beta", {1});
+  set_float(t.n, "clip", 0.5F);
+  CHECK(elements(run(t.m, {4})) == Values{2});
+  a->set_strings(0, "Step");
+  REQUIRE_ERROR(import(t.m), "activation 'Step' is not supported");
+
+  OneNode lstm("LSTM", 14, {1, 1, 1}, {"x", "w", "r", "", "", "", "c"});  // gates of 1/2, cell input 1
+  initializer(lstm.m, "w", {1, 4, 1}, {0, 0, 100, 100});
+  initializer(lstm.m, "r", {1, 4, 1}, {0, 0, 0, 0});
+  initializer(lstm.m, "c", {1, 1, 1}, {4});
+  for (const char* out : {"", "cell"}) lstm.n->add_output(out);
+  lstm.m.mutable_graph()->mutable_output(0)->set_name("cell");
+  CHECK(elements(run(lstm.m, {1}))[0] == Approx(4.5));  // what is forgotten: nothing
+  set_int(lstm.n, "input_forget", 1);
+  CHECK(elements(run(lstm.m, {1}))[0] == Approx(2.5));  // as much as comes in
+}
