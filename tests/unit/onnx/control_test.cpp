@@ -342,3 +342,24 @@ TEST_CASE("a loop that is known to run no trip gives no rows", "[onnx][control]"
   CHECK((*y)[0].shape() == std::vector<int64_t>{2});
   CHECK((*y)[1].shape() == std::vector<int64_t>{0, 4});
 }
+
+TEST_CASE("bodies in bodies without end are refused with one error", "[onnx][control]") {
+  const auto nested = [](int depth) {
+    Branches f;
+    add(f.no, "Neg", {"x"}, {"e"});
+    onnx::GraphProto* at = f.yes;
+    for (int i = 1; i < depth; ++i) {
+      auto* inner = add(at, "If", {"c"}, {"t"});
+      auto* next = body(inner, "then_branch", {}, {"t"});
+      add(body(inner, "else_branch", {}, {"e"}), "Neg", {"x"}, {"e"});
+      at = next;
+    }
+    add(at, "Abs", {"x"}, {"t"});
+    return import(f.m);
+  };
+  REQUIRE_OK(const Graph g, nested(16));
+  CHECK(results(g, {scalar(1, kBool), row({-1})})[0] == Values{1});
+  CHECK(results(g, {scalar(0, kBool), row({-1})})[0] == Values{1});
+  REQUIRE_ERROR(nested(17), "bodies are nested more than 16 deep");
+  REQUIRE_ERROR(nested(500), "nested too deeply");
+}
