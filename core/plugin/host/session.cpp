@@ -99,6 +99,9 @@ Result<std::vector<TensorType>> result_types(const CompiledGraph& m, const Compi
   return out;
 }
 
+constexpr const char* kReferenceUri = "reference:";
+constexpr const char* kControlUri = "control:";
+
 // Runs the bodies of a partition of control flow, each a session of its own.
 class ControlExecutable : public Executable {
  public:
@@ -112,13 +115,12 @@ class ControlExecutable : public Executable {
   }
   explicit ControlExecutable(const CompiledControl& control) : control_(control) {}
 
-  // Where the bodies run.
-  std::string devices() const {
-    std::vector<std::string> seen;
+  // Where the bodies run: the first device that is one.
+  std::string device() const {
     for (const Session& s : sessions_)
       for (size_t i = 0; i < s.partitions(); ++i)
-        if (std::ranges::count(seen, s.device(i)) == 0) seen.push_back(s.device(i));
-    return seen.empty() ? "control:" : fmt::format("{}", fmt::join(seen, ", "));
+        if (s.device(i) != kReferenceUri && s.device(i) != kControlUri) return s.device(i);
+    return kControlUri;
   }
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override {
@@ -189,14 +191,14 @@ Result<Session> Session::open(const CompiledGraph& model, detail::DeviceChoice& 
     part.compiled = &p;
     DLC_TRY(part.results, result_types(model, p));
     if (p.device == kReferenceDevice) {
-      part.uri = "reference:";
+      part.uri = kReferenceUri;
       DLC_TRY(part.executable, reference_executable(p));
       s.parts_.push_back(std::move(part));
       continue;
     }
     if (p.is_control()) {
       DLC_TRY(auto control, ControlExecutable::open(p.control, choice));
-      part.uri = control->devices();
+      part.uri = control->device();
       part.executable = std::move(control);
       s.parts_.push_back(std::move(part));
       continue;
