@@ -17,10 +17,15 @@ using Values = std::vector<ValueId>;
 constexpr int64_t kMostElements = int64_t{1} << 40;  // of a dim that only a run knows
 constexpr const char* kKnowIt = "make it known when compiling: a constant, or dims bound with --dim NAME=VALUE";
 
-Result<ValueId> as_scalar(const NodeView& n, ValueId v) {
+// One element of this type, which may have dims of 1.
+Result<ValueId> as_scalar(const NodeView& n, ValueId v, DType dtype, std::string_view what) {
   if (v == kNoValue) return v;
   DLC_CHECK(n.check_tensors(std::array{v}));
-  if (n.graph().value(v).type.shape.empty()) return v;
+  const TensorType type = n.graph().value(v).type;
+  const bool is_more = std::ranges::any_of(type.shape, [](const Expr& d) { return d.constant() && !d.is(1); });
+  if (type.dtype != dtype || is_more)
+    return n.error(fmt::format("{} is {}, one element of {} is needed", what, to_string(type), to_string(dtype)));
+  if (type.shape.empty()) return v;
   return n.emit("reshape", {v}, {{"shape", std::vector<Expr>{}}});
 }
 
@@ -189,7 +194,7 @@ Result<Values> make_loop(const NodeView& n, const onnx::GraphProto& proto, Value
         results.insert(results.begin(), yes);
       }
       DLC_CHECK(n.check_tensors(results));
-      DLC_TRY(results[0], as_scalar(n, results[0]));
+      DLC_TRY(results[0], as_scalar(n, results[0], kBool, "the condition that the body gives"));
       endless = known_number(n, results[0]).value_or(0) != 0;
       return results;
     }));
@@ -224,7 +229,7 @@ Result<Values> make_loop(const NodeView& n, const onnx::GraphProto& proto, Value
 // A dim of a tensor as a value.
 Result<ValueId> extent(const NodeView& n, ValueId v, int64_t axis) {
   DLC_TRY(const ValueId one, n.emit("shape", {v}, {{"start", Expr(axis)}, {"end", Expr(axis + 1)}}));
-  return as_scalar(n, one);
+  return as_scalar(n, one, kS64, "the length");
 }
 
 // The last index first.
@@ -252,7 +257,7 @@ Result<ValueId> with_rows_at(const NodeView& n, ValueId v, int64_t axis) {
 }  // namespace
 
 Result<Values> run_time_if(const NodeView& n) {
-  DLC_TRY(const ValueId condition, as_scalar(n, n.in(0)));
+  DLC_TRY(const ValueId condition, as_scalar(n, n.in(0), kBool, "the condition"));
   std::vector<Body> bodies;
   std::vector<std::vector<int64_t>> forms;
   for (const auto& [attribute, name] : {std::pair("then_branch", "then"), std::pair("else_branch", "else")}) {
@@ -287,9 +292,9 @@ Result<Values> run_time_if(const NodeView& n) {
 
 Result<Values> run_time_loop(const NodeView& n, const onnx::GraphProto& body, size_t carried, bool& never_ends) {
   Trips trips;
-  DLC_TRY(trips.number, as_scalar(n, n.in(0)));
+  DLC_TRY(trips.number, as_scalar(n, n.in(0), kS64, "the number of trips"));
   if (!n.has(1) || known_number(n, n.in(1)).value_or(0) == 0) {
-    DLC_TRY(trips.condition, as_scalar(n, n.in(1)));
+    DLC_TRY(trips.condition, as_scalar(n, n.in(1), kBool, "the condition"));
   }
   if (trips.number != kNoValue)
     if (const auto known = n.settled_ints(trips.number); known && known->size() == 1) {

@@ -181,3 +181,28 @@ graph @g (N in 1..8, n in 0..16) {
   inputs(f, true, 1);
   must_fail(f, "run m.dlca --input x.npz", {"N = 2, n = 4 is not supported", "n is a size that only a run finds out"});
 }
+
+TEST_CASE("a weight that both branches lay out is stored once", "[error][control]") {
+  const Folder f("control");
+  auto m = model();
+  input(m, "c", {}, onnx::TensorProto::BOOL);
+  input(m, "x", {4, 256});
+  output(m, "y", {4, 256});
+  weight(m, "w", {256, 256});
+  auto* n = node(m, "If", "choice", {"c"}, "y");
+  for (const char* name : {"then_branch", "else_branch"}) {
+    auto* a = n->add_attribute();
+    a->set_name(name);
+    a->set_type(onnx::AttributeProto::GRAPH);
+    a->mutable_g()->set_name(name);
+    auto* product = a->mutable_g()->add_node();
+    product->set_op_type("MatMul");
+    product->add_input("x");
+    product->add_input("w");
+    product->add_output(name);
+    a->mutable_g()->add_output()->set_name(name);
+  }
+  f.write("m.onnx", m);
+  must_succeed(f, "m.onnx -o m.dlca");
+  CHECK(read_file(f / "m.dlca").size() < size_t{3} * 256 * 256 * 4 / 2);
+}

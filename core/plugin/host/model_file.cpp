@@ -344,8 +344,25 @@ Result<uint64_t> ModelFile::offset_of(const Tensor& t) {
   return offset;
 }
 
+// Only large ones: each is compared with all of its size, which differ in their first bytes nearly always.
+constexpr size_t kShared = 4096;
+
+const Tensor* KeptConstants::equal(const Tensor& t) const {
+  const auto [begin, end] = by_size_.equal_range(t.byte_size());
+  for (auto it = begin; it != end; ++it)
+    if (it->second.dtype() == t.dtype() && it->second.shape() == t.shape() &&
+        std::memcmp(it->second.bytes(), t.bytes(), t.byte_size()) == 0)
+      return &it->second;
+  return nullptr;
+}
+
+void KeptConstants::add(const Tensor& kept) {
+  if (kept.byte_size() >= kShared) by_size_.emplace(kept.byte_size(), kept);
+}
+
 Result<Tensor> ModelFile::keep(const Tensor& t, bool is_lasting) {
   if (t.byte_size() == 0) return Tensor::make(t.dtype(), t.shape());
+  if (const Tensor* same = is_lasting ? nullptr : kept_.equal(t)) return *same;
   DLC_TRY(const uint64_t offset, is_lasting ? offset_of(t) : write(t));
   // What the view does not have stays where the caller has it, or else has a view of its own.
   if (offset < view_begin_ || offset + t.byte_size() > view_begin_ + view_.bytes.size()) {
@@ -354,6 +371,7 @@ Result<Tensor> ModelFile::keep(const Tensor& t, bool is_lasting) {
   }
   DLC_TRY(Tensor kept, Tensor::wrap(t.dtype(), t.shape(), view_.bytes.data() + (offset - view_begin_), view_.owner));
   offsets_[Bytes(kept.bytes(), kept.byte_size())] = offset;
+  if (!is_lasting) kept_.add(kept);
   return kept;
 }
 
@@ -394,6 +412,7 @@ Result<> MemoryStore::reserve(size_t bytes) {
 
 Result<Tensor> MemoryStore::keep(const Tensor& t, bool is_lasting) {
   if (t.byte_size() == 0) return Tensor::make(t.dtype(), t.shape());
+  if (const Tensor* same = is_lasting ? nullptr : kept_.equal(t)) return *same;
   if (t.byte_size() > size_ - used_) {
     if (is_lasting) return t;
     return fail({}, "internal error: a constant without room in memory");
@@ -401,7 +420,9 @@ Result<Tensor> MemoryStore::keep(const Tensor& t, bool is_lasting) {
   std::byte* to = memory_->data() + used_;
   std::memcpy(to, t.bytes(), t.byte_size());
   used_ = std::min(size_, used_ + constant_room(t.byte_size()));
-  return Tensor::wrap(t.dtype(), t.shape(), to, memory_);
+  DLC_TRY(Tensor kept, Tensor::wrap(t.dtype(), t.shape(), to, memory_));
+  if (!is_lasting) kept_.add(kept);
+  return kept;
 }
 
 Result<CompiledModel> CompiledModel::read(const std::string& path) {

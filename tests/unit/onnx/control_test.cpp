@@ -363,3 +363,17 @@ TEST_CASE("bodies in bodies without end are refused with one error", "[onnx][con
   REQUIRE_ERROR(nested(17), "bodies are nested more than 16 deep");
   REQUIRE_ERROR(nested(500), "nested too deeply");
 }
+
+TEST_CASE("conditions and numbers of trips are one element of their type", "[onnx][control]") {
+  Repeated f({"x", "going", "x"});
+  add(f.b, "Identity", {"c"}, {"more"});
+  add(f.b, "Neg", {"s"}, {"next"});
+  add(f.b, "Neg", {"s"}, {"row"});
+  REQUIRE_ERROR(import(f.m), "the number of trips is f32[N], one element of s64 is needed");
+  f.n->set_input(0, "trips");
+  f.n->set_input(1, "trips");
+  REQUIRE_ERROR(import(f.m), "the condition is s64[], one element of bool is needed");
+  f.n->set_input(1, "going");
+  f.b->mutable_node(0)->set_input(0, "s");
+  REQUIRE_ERROR(import(f.m), "the condition that the body gives is f32[N], one element of bool is needed");
+}

@@ -32,6 +32,16 @@ class ResultStore {
   virtual Result<bool> take_at(const std::string&, uint64_t, std::span<const std::byte>) { return false; }
 };
 
+// What was kept, by its bytes: partitions that are compiled apart may lay out the same constant in the same way.
+class KeptConstants {
+ public:
+  const Tensor* equal(const Tensor& t) const;  // null: there is none
+  void add(const Tensor& kept);
+
+ private:
+  std::multimap<size_t, Tensor> by_size_;
+};
+
 // In memory, in huge pages.
 class MemoryStore : public ResultStore {
  public:
@@ -41,6 +51,7 @@ class MemoryStore : public ResultStore {
  private:
   std::shared_ptr<const HugePages> memory_;
   size_t size_ = 0, used_ = 0;
+  KeptConstants kept_;
 };
 
 class ModelFile final : public ResultStore {
@@ -59,7 +70,8 @@ class ModelFile final : public ResultStore {
 
   ArtifactWriter file_;
   MappedFile view_;
-  uint64_t view_begin_ = 0;            // in the section of weights
+  uint64_t view_begin_ = 0;  // in the section of weights
+  KeptConstants kept_;
   std::map<Bytes, uint64_t> offsets_;  // of what is in the file; looked up only, never iterated
 };
 
