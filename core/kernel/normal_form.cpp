@@ -94,7 +94,8 @@ class Normaliser {
     }
     Val v = children(s.value, place);
     const bool is_own_statement = v->kind == ValKind::reduce && depends_on_all(v, s.loops) && level(v) == seqs_.size();
-    s.value = is_own_statement || v->kind != ValKind::reduce ? v : extract(v, place);
+    const bool stays = is_own_statement || v->kind != ValKind::reduce || may_stay_out_of_reach(v, place);
+    s.value = stays ? v : extract(v, place);
   }
 
   static bool depends_on_all(const Val& v, const std::vector<Loop>& loops) {
@@ -107,7 +108,18 @@ class Normaliser {
     if (r->kind != ValKind::reduce) return r;
     // Without its guard it may read out of bounds, or what its seq has not written yet.
     if (place.guarded && (level(r) > 0 || !provably_defined(r, k_, place.known))) return r;
-    return extract(r, place);
+    return may_stay_out_of_reach(r, place) ? r : extract(r, place);
+  }
+
+  // In loops that may have no points v need not be defined; taken out of them, it must.
+  bool may_stay_out_of_reach(const Val& v, const Place& place) const {
+    const auto symbols = free_symbols(v);
+    const auto leaves = [&](const Loop& l) {
+      return !symbols.contains(l.var) && !provably_lt(0, l.extent, place.known.ranges);
+    };
+    bool out = std::ranges::any_of(place.loops, leaves);
+    for (size_t i = level(v); i < seqs_.size(); ++i) out = out || std::ranges::any_of(seqs_[i].loops, leaves);
+    return out && !provably_defined(v, k_, place.known);
   }
 
   // v with the reductions inside it taken out.

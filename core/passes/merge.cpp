@@ -188,7 +188,8 @@ Result<FusionGroup> merge_nodes(const Graph& g, std::span<const NodeId> nodes,
   if (nodes.size() == 1) {
     group.is_extern = g.is_extern(nodes[0]);
     const auto copy = as_copy(g, nodes[0]);
-    group.is_view = copy && is_reshape(*copy) && !g.value(copy->from).constant;
+    // Of its only input: one that copies because of what a constant beside it holds reads both.
+    group.is_view = copy && is_reshape(*copy) && !g.value(copy->from).constant && group.inputs.size() == 1;
   }
   return group;
 }
