@@ -152,6 +152,12 @@ class Generator {
     return !program || check_entry(*program, {{"N", extent}}).has_value();
   }
 
+  static bool gives(const Graph& g, const Expr& symbol) {
+    return std::ranges::any_of(g.inputs, [&](ValueId v) {
+      return std::ranges::any_of(g.value(v).type.shape, [&](const Expr& e) { return e == symbol; });
+    });
+  }
+
   // Equal extents of inputs become a symbol, where the records take it.
   Sample with_symbols(Sample s) {
     if (!random_.chance(33) || s.inputs.empty()) return s;
@@ -171,7 +177,8 @@ class Generator {
           if (auto* list = std::get_if<std::vector<Expr>>(&a); list && lists && (name == "shape" || name == "size"))
             for (Expr& e : *list)
               if (e.is(extent)) e = n;
-      if (auto made = rebuild(t, no_edits(t.graph)); made && with_constant_shapes(*made) && fits_guards(*made, extent))
+      auto made = rebuild(t, no_edits(t.graph));  // without the inputs that nobody reads
+      if (made && gives(made->graph, n) && with_constant_shapes(*made) && fits_guards(*made, extent))
         return *std::move(made);
     }
     return s;
