@@ -146,8 +146,9 @@ bool Lowered::copies_only(const Val& v) const {
              (store_type().bits == 8 * store_type().bytes());
     case ValKind::undef:
       return true;
-    case ValKind::integer:
-      return store_type().is_int() || store_type().is_bool();
+    case ValKind::integer:  // a container that the type fills wraps by itself
+      return store_type().is_bool() || (store_type().is_int() && (store_type().bits == 8 * store_type().bytes() ||
+                                                                  wrap_to(store_type(), v->integer) == v->integer));
     case ValKind::real:
       return store_type() == kF32 || store_type() == kF64;
     case ValKind::select:
