@@ -4,6 +4,7 @@
 //   copy of a copy                                                              -> one reshape or transpose
 //   copy that keeps row-major order (transpose of unit dims)                    -> reshape
 //   pad by zeros before conv or avg_pool                                        -> their own padding
+//   x^2, x^3                                                                    -> products
 //
 // Copies are recognised by their kernels (core/passes/copy.h), not by their names.
 #include <algorithm>
@@ -24,6 +25,7 @@ class Canonicaliser {
     for (NodeId n : g_.order()) {
       DLC_CHECK(visit_copy(n));
       if (!g_.node(n).erased) DLC_CHECK(join_padding(n));
+      if (!g_.node(n).erased) DLC_CHECK(multiply_out(n));
     }
     return {};
   }
@@ -146,6 +148,28 @@ class Canonicaliser {
     replace(n, joined);
     g_.rename(joined, name);
     ++context_.counts["paddings joined"];
+    return {};
+  }
+
+  // Small powers are products. A cube of a narrow float is none: its square would be rounded.
+  Result<> multiply_out(NodeId n) {
+    const Node node = g_.node(n);
+    if (node.op != "pow") return {};
+    const ValueId x = node.inputs[0];
+    const TensorType type = g_.value(node.outputs[0]).type;
+    const auto& exponent = g_.value(node.inputs[1]).constant;
+    if (!exponent || exponent->elements() != 1 || !type.dtype.is_float() || g_.value(x).type != type) return {};
+    const double power = exponent->get_double(0);
+    if (power != 2 && (power != 3 || type.dtype.bytes() < 4)) return {};
+    const std::string name = g_.value(node.outputs[0]).name;
+    ValueId product = x;
+    for (int i = 1; i < power; ++i) {
+      DLC_TRY(const NodeId made, g_.add_node("mul", {product, x}, {}, node.locations));
+      product = g_.node(made).outputs[0];
+    }
+    replace(n, product);
+    g_.rename(product, name);
+    ++context_.counts["powers"];
     return {};
   }
 
