@@ -42,6 +42,8 @@ int64_t stored_bytes(DType t, int64_t elements) {
   return is_packed(t) ? elements / in_byte + (elements % in_byte != 0) : elements * t.bytes();
 }
 
+bool is_byte(int64_t v) { return v >= 0 && v <= 255; }
+
 Result<Tensor> unpacked(std::span<const std::byte> data, DType dtype, std::vector<int64_t> shape) {
   DLC_TRY(Tensor t, Tensor::make(dtype, std::move(shape)));
   const auto elements = t.as_mutable<uint8_t>();
@@ -105,7 +107,9 @@ Result<> copy_field(const Field& field, const onnx::TensorProto& proto, Tensor& 
       t.set_double(i, static_cast<double>(field[i]));
     else
       set(i);
-    if (t.dtype().is_int() && t.get_int(i) != static_cast<int64_t>(field[i]))
+    const bool is_code = t.dtype().is_narrow_float() && t.dtype().bytes() == 1;
+    if (is_code ? !is_byte(static_cast<int64_t>(field[i]))
+                : t.dtype().is_int() && t.get_int(i) != static_cast<int64_t>(field[i]))
       return fail(where,
                   fmt::format("element {} of tensor '{}' is {}, which is no {}", i, proto.name(), field[i],
                               to_string(t.dtype())),
@@ -192,7 +196,12 @@ Result<Tensor> to_tensor(const onnx::TensorProto& proto, const std::string& fold
                                    packed ? "packed bytes" : "elements"));
   if (packed) {
     std::vector<std::byte> data;
-    for (const int32_t byte : proto.int32_data()) data.push_back(static_cast<std::byte>(byte));
+    for (const int32_t byte : proto.int32_data()) {
+      if (!is_byte(byte))
+        return fail(where, fmt::format("tensor '{}' holds {}, which is no packed byte", proto.name(), byte),
+                    "the model is damaged; export it again");
+      data.push_back(static_cast<std::byte>(byte));
+    }
     return unpacked(data, dtype, std::move(shape));
   }
   DLC_TRY(Tensor t, Tensor::make(dtype, std::move(shape)));

@@ -95,6 +95,8 @@ TEST_CASE("arrays of types that numpy has not", "[error]") {
                Catch::Matchers::Contains("y: s4[2] = -2 7"));
   must_fail(f, "run f8.onnx --input float.npy",
             {"input 'x' is f32[2], the model takes f8e4m3fn[2]", "next: give its bits as u8"});
+  f.write("nine.npy", npy("|i1", "(2,)", std::string("\x01\x09", 2)));
+  must_fail(f, "run s4.onnx --input nine.npy", {"element 1 of input 'x' is 9, which is no s4"});
   must_fail(f, "run s4.onnx --input bits.npy",
             {"input 'x' is u8[2], the model takes s4[2]", "next: give its values as s8"});
 }

@@ -25,6 +25,14 @@ std::string next_step(const Tensor& t, const TensorType& type) {
   return fmt::format("--each runs the model once for each of the {}", t.shape()[0]);
 }
 
+// The first element of an array as files hold the type, that is none of it.
+std::optional<int64_t> foreign_element(const Tensor& t, DType type) {
+  if (t.dtype() == type || t.dtype() != numpy_type(type)) return std::nullopt;
+  for (int64_t i = 0; i < t.elements(); ++i)
+    if (const int64_t v = t.get_int(i); type.is_float() ? v >> type.bits != 0 : wrap_to(type, v) != v) return i;
+  return std::nullopt;
+}
+
 constexpr size_t kMostNames = 8;  // in one message
 
 std::string describe(std::span<const Port> ports) {
@@ -64,6 +72,9 @@ Result<std::vector<Tensor>> bind_inputs(std::span<const Port> ports, const Range
     if (std::ranges::count(given, it->first, &NamedTensors::value_type::first) > 1)
       return fail({}, fmt::format("input '{}' is given twice", p.name));
     const Tensor t = unpacked(it->second, p.type.dtype);
+    if (const auto i = foreign_element(t, p.type.dtype))
+      return fail({}, fmt::format("element {} of input '{}' is {}, which is no {}", *i, p.name, t.get_int(*i),
+                                  to_string(p.type.dtype)));
     if (const auto why = detail::mismatch(p.type, t, values))
       return fail({},
                   fmt::format("input '{}' is {}, the model takes {}{}", p.name, to_string(t.dtype(), t.shape()),

@@ -85,6 +85,14 @@ TEST_CASE("packed elements must be as many bytes as they need") {
   auto m = model(25);
   integers(m, "w", {3}, {1, 2, 3}, kInt4);
   REQUIRE_ERROR(import(m), "tensor 'w' is s4[3], but holds 3 packed bytes");
+  for (const int64_t no_byte : {300, -1}) {
+    auto large = model(25);
+    integers(large, "w", {2}, {no_byte}, kInt4);
+    REQUIRE_ERROR(import(large), "which is no packed byte");
+    auto code = model(25);
+    integers(code, "w", {1}, {no_byte}, kE4M3FN);
+    REQUIRE_ERROR(import(code), "which is no f8e4m3fn");
+  }
   auto floats = model(25);
   auto* t = initializer(floats, "w", {4}, {1, 2});
   t->set_data_type(kInt4);
