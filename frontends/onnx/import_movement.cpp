@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "frontends/onnx/axes.h"
 #include "frontends/onnx/importer.h"
@@ -208,11 +207,7 @@ Result<Values> slice(const NodeView& n) {
   if (steps.empty()) steps.assign(starts.size(), Expr(1));
   if (starts.size() != stops.size() || starts.size() != axes.size() || starts.size() != steps.size())
     return n.error("starts, ends, axes and steps differ in length");
-  std::set<int64_t> sliced;
-  for (auto& a : axes) {
-    DLC_TRY(a, checked_axis(n, a, n.rank(0)));
-    if (!sliced.insert(a).second) return n.error(fmt::format("axis {} is given twice", a));
-  }
+  DLC_TRY(axes, checked_axes(n, std::move(axes), n.rank(0)));
   DLC_TRY(const ValueId y, slice_axes(n, n.in(0), axes, starts, stops, steps));
   return Values{y};
 }
@@ -263,15 +258,21 @@ Result<Values> split(const NodeView& n) {
   return results;
 }
 
+// Indices are integers of 32 or 64 bits.
+Result<ValueId> indices(const NodeView& n, size_t input) {
+  const DType type = n.type(input).dtype;
+  if (type == kS64) return n.in(input);
+  if (type != kS32) return n.error(fmt::format("the indices are {}, s32 or s64 is needed", to_string(type)));
+  return n.emit("cast", {n.in(input)}, {{"to", kS64}});
+}
+
 template <const char* Record>
 Result<Values> gather_like(const NodeView& n) {
   if (!n.has(0) || !n.has(1)) return n.error("needs two inputs");
   DLC_TRY(const int64_t attr, n.attr_int("axis", 0));
   DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
   Values in = n.inputs();
-  if (n.type(1).dtype != kS64) {
-    DLC_TRY(in[1], n.emit("cast", {in[1]}, {{"to", kS64}}));
-  }
+  DLC_TRY(in[1], indices(n, 1));
   return n.emit_all(Record, in, {{"axis", Expr(axis)}});
 }
 constexpr char kGather[] = "gather";
@@ -283,9 +284,7 @@ Result<Values> scatter_elements(const NodeView& n) {
   DLC_TRY(const int64_t axis, checked_axis(n, attr, n.rank(0)));
   DLC_TRY(const std::string reduction, n.attr_string("reduction", "none"));
   Values in = n.inputs();
-  if (n.type(1).dtype != kS64) {
-    DLC_TRY(in[1], n.emit("cast", {in[1]}, {{"to", kS64}}));
-  }
+  DLC_TRY(in[1], indices(n, 1));
   return n.emit_all("scatter_elements", in, {{"axis", Expr(axis)}, {"reduction", reduction}});
 }
 
@@ -353,9 +352,9 @@ Result<Values> pad(const NodeView& n) {
     DLC_TRY(const auto known, n.known_ints(3, "axes"));
     for (const Expr& e : known) {
       if (!e.constant()) return n.error("the axes are symbolic");
-      DLC_TRY(const int64_t a, checked_axis(n, *e.constant(), n.rank(0)));
-      axes.push_back(a);
+      axes.push_back(*e.constant());
     }
+    DLC_TRY(axes, checked_axes(n, std::move(axes), n.rank(0)));
   } else {
     for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
   }
@@ -379,12 +378,12 @@ Result<Values> center_crop_pad(const NodeView& n) {
   std::vector<int64_t> axes;
   for (size_t i = 0; i < in.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   DLC_TRY(axes, n.attr_ints("axes", axes));
+  DLC_TRY(axes, checked_axes(n, std::move(axes), n.rank(0)));
   DLC_TRY(const auto wanted, n.sizes(1, "shape"));
   if (wanted.size() != axes.size()) return n.error("'shape' and 'axes' differ in length");
   std::vector<Expr> lo(in.size(), Expr(0)), hi = lo;
   for (size_t i = 0; i < axes.size(); ++i) {
-    DLC_TRY(const int64_t axis, checked_axis(n, axes[i], n.rank(0)));
-    const auto a = static_cast<size_t>(axis);
+    const auto a = static_cast<size_t>(axes[i]);
     const Expr more = wanted[i] - in[a];
     lo[a] = select_nonneg(more, floor_div(more, 2), 0 - floor_div(0 - more, 2));
     hi[a] = more - lo[a];

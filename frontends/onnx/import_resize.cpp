@@ -59,10 +59,7 @@ Result<std::vector<int64_t>> resized_axes(const NodeView& n) {
   std::vector<int64_t> all;
   for (int64_t i = 0; i < n.rank(0); ++i) all.push_back(i);
   DLC_TRY(auto axes, n.attr_ints("axes", all));
-  for (auto& a : axes) {
-    DLC_TRY(a, checked_axis(n, a, n.rank(0)));
-  }
-  return axes;
+  return checked_axes(n, std::move(axes), n.rank(0));
 }
 
 // Factors that only a run knows, of some axes: the sizes are computed and bound.

@@ -46,8 +46,10 @@ Result<Values> roi_align(const NodeView& n) {
 Result<Values> affine_grid(const NodeView& n) {
   DLC_TRY(const int64_t align, n.attr_int("align_corners", 0));
   DLC_TRY(const auto size, n.sizes(1, "size"));
-  if (size.size() < 3) return n.error("the size needs three numbers or more");
-  return n.emit_all("affine_grid", {n.in(0)},
+  if (size.size() < 3 || n.rank(0) != 3) return n.error("the map needs rank 3, the size three numbers or more");
+  const auto map = n.type(0).shape;  // a map for each image
+  DLC_TRY(const ValueId maps, n.emit("reshape", {n.in(0)}, {{"shape", std::vector<Expr>{size[0], map[1], map[2]}}}));
+  return n.emit_all("affine_grid", {maps},
                     {{"size", std::vector<Expr>(size.begin() + 2, size.end())}, {"align_corners", Expr(align != 0)}});
 }
 

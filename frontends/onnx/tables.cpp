@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 namespace dlc::onnx_frontend {
 
@@ -64,6 +65,15 @@ bool unchanged_since_first(std::string_view op) {
 Result<int64_t> checked_axis(const NodeView& n, int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank) return n.error(fmt::format("axis {} is out of range for rank {}", axis, rank));
   return axis < 0 ? axis + rank : axis;
+}
+
+Result<std::vector<int64_t>> checked_axes(const NodeView& n, std::vector<int64_t> axes, int64_t rank) {
+  std::set<int64_t> seen;
+  for (int64_t& a : axes) {
+    DLC_TRY(a, checked_axis(n, a, rank));
+    if (!seen.insert(a).second) return n.error(fmt::format("axis {} is given twice", a));
+  }
+  return axes;
 }
 
 Result<ValueId> scalar_input(const NodeView& n, size_t input) {

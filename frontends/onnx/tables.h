@@ -36,6 +36,9 @@ std::span<const OpEntry> random_ops();
 // An axis of an operand of the given rank, checked: -rank <= axis < rank gives 0 .. rank-1.
 Result<int64_t> checked_axis(const NodeView& n, int64_t axis, int64_t rank);
 
+// Axes of an operand of the given rank, each checked, none twice.
+Result<std::vector<int64_t>> checked_axes(const NodeView& n, std::vector<int64_t> axes, int64_t rank);
+
 // Input `input` without its dims, which must be of one element: exporters write scalars as f32[1]. kNoValue when
 // absent.
 Result<ValueId> scalar_input(const NodeView& n, size_t input);
