@@ -231,8 +231,8 @@ Result<std::vector<Tensor>> assumed(std::span<const Tensor> inputs, const Attrib
   if ((inputs[1].get_int(0) != 0) == holds) return std::vector{inputs[0]};
   return fail(
       {}, fmt::format("the model was compiled for inputs that make this condition {}, these make it {}", holds, !holds),
-      "the branches give tensors of different rank, so that only one can be compiled: compile the model for these "
-      "sizes, with --dim NAME=VALUE");
+      "the branches give tensors of different rank, so that only one can be compiled: make the condition known when "
+      "compiling, a constant or sizes bound with --dim");
 }
 
 struct Entry {

@@ -182,6 +182,27 @@ graph @g (N in 1..8, n in 0..16) {
   must_fail(f, "run m.dlca --input x.npz", {"N = 2, n = 4 is not supported", "n is a size that only a run finds out"});
 }
 
+TEST_CASE("a branch that was not compiled says how it can be", "[error][control]") {
+  const Folder f("control");
+  f.write("m.dlct", R"(dlc.graph 1
+graph @g (N in 1..8) {
+  in    %c: bool[]
+  in    %x: f32[N]
+  in    %trips: s64[]
+  %r: f32[N] = assumed(%x, %c) {holds = 0} loc "If"
+  out   %r "y"
+  out   %trips "t"
+}
+)");
+  must_succeed(f, "m.dlct -o m.dlca");
+  inputs(f, true, 1);
+  for (const char* device : {"interp:", "cpu:"})
+    must_fail(f, fmt::format("run m.dlca --device {} --input x.npz", device),
+              {"compiled for inputs that make this condition false", "(node If)", "sizes bound with --dim"});
+  inputs(f, false, 1);
+  must_succeed(f, "run m.dlca --input x.npz");
+}
+
 TEST_CASE("a weight that both branches lay out is stored once", "[error][control]") {
   const Folder f("control");
   auto m = model();
