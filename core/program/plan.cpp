@@ -11,6 +11,7 @@
 
 #include "core/expr/order.h"
 #include "core/program/buffers.h"
+#include "core/program/guarded_ranges.h"
 #include "dlc/base/checked.h"
 #include "dlc/program/program.h"
 
@@ -54,7 +55,8 @@ struct Place {
 
 class Planner {
  public:
-  Planner(Program& p, int64_t align) : p_(p), align_(align), life_(lives(p)), order_(p.symbols) {}
+  Planner(Program& p, int64_t align)
+      : p_(p), align_(align), life_(lives(p)), ranges_(detail::guarded_ranges(p)), order_(ranges_) {}
 
   Result<> run() {
     DLC_CHECK(measure());
@@ -78,7 +80,7 @@ class Planner {
       if (!is_planned(p_.buffers[i])) continue;
       const Expr bytes = bytes_of(p_.buffers[i].type);
       if (!bytes.valid()) return fail({}, fmt::format("the size of {} overflows", p_.buffers[i].name));
-      size_[i] = simplify(ceil_div(bytes, align_) * align_, p_.symbols);
+      size_[i] = simplify(ceil_div(bytes, align_) * align_, ranges_);
       bound[i] = order_.address(size_[i]).at[0].value_or(Interval::kPosInf);
       largest_first_.push_back(i);
     }
@@ -140,6 +142,7 @@ class Planner {
   Program& p_;
   const int64_t align_;
   const std::vector<Life> life_;
+  const Ranges ranges_;
   Order order_;
   std::vector<Expr> size_;             // by buffer
   std::vector<size_t> largest_first_;  // buffers
@@ -155,7 +158,8 @@ Result<> plan_memory(Program& p, int64_t align) { return Planner(p, align).run()
 // In the order of addresses, the nearest first: what ends below a neighbour also ends below what lies above that one.
 Result<> check_memory_plan(const Program& p) {
   const auto life = lives(p);
-  Order order(p.symbols);
+  const Ranges ranges = detail::guarded_ranges(p);
+  Order order(ranges);
   struct Checked {
     size_t buffer;
     Order::Address begin, end;

@@ -116,3 +116,27 @@ TEST_CASE("the entry compares every dim once all symbols are known") {
   REQUIRE_ERROR(bind(16, 8), "N = 8 is not supported by this compilation: it assumes N >= 16 (node x)");
   CHECK(entry_conditions(p).size() == 4);
 }
+
+TEST_CASE("a plan relies on the guards: sizes that are negative without them are none") {
+  const Graph g = graph(R"(dlc.graph 1
+graph @g (N in 0..64) {
+  in    %x: f32[1,N,N]
+  in    %w: f32[N,N,2]
+  %0: f32[1,N,N - 1] = conv(%x, %w, _)
+  %1: f32[1,N,N - 1] = max_pool(%0) {kernel = [1]}
+  %2: f32[1,N,N - 1] = softmax(%1) {axis = 2}
+  %3: f32[1,N,N - 1] = softmax(%2) {axis = 1}
+  out   %3 "y"
+})");
+  REQUIRE_OK(const Program p, lower_to_program(g, {.fuse = false}));
+  INFO(print(p));
+  REQUIRE(check_memory_plan(p).has_value());
+  Program without = p;
+  without.guards.clear();
+  REQUIRE_ERROR(check_memory_plan(without), "may begin before the arena");
+  for (const int64_t n : {2, 7}) {
+    REQUIRE_OK(const auto expected, run_graph(g, inputs(g, n)));
+    REQUIRE_OK(const auto got, run_program(p, inputs(g, n)));
+    for (int64_t i = 0; i < expected[0].elements(); ++i) CHECK(got[0].get_double(i) == expected[0].get_double(i));
+  }
+}
