@@ -16,7 +16,7 @@ class Lowering {
   Result<> run() {
     find_viewed();
     for (size_t i = 0; i < out_.kernel.tensors.size(); ++i) tensor(static_cast<int>(i));
-    for (const Stmt& s : out_.kernel.body) out_.body.push_back(stmt(s));
+    stmts(out_.kernel.body, out_.body);
     if (!valid_) return fail({}, "kernel " + out_.kernel.name + ": an index or extent overflows 64 bits");
     std::set<std::string> free;
     for (int s = 0; s < out_.slots.size(); ++s)
@@ -45,6 +45,11 @@ class Lowering {
       r.push_back({slot, l.extent, code(l.extent)});
     }
     return r;
+  }
+
+  // Nothing in such loops is ever evaluated; a remainder by a dim of 0 has no meaning there, and needs none.
+  static bool are_empty(const std::vector<Loop>& ls) {
+    return std::ranges::any_of(ls, [](const Loop& l) { return l.extent.is(0); });
   }
 
   void find_viewed() {
@@ -127,8 +132,22 @@ class Lowering {
         n.kind = NodeKind::undef;
         break;
     }
-    for (const Val& a : v.args) n.args.push_back(value(*a));
+    const bool is_empty = v.kind == ValKind::reduce && are_empty(v.loops);
+    for (const Val& a : v.args) n.args.push_back(is_empty ? zero(*a) : value(*a));
     return n;
+  }
+
+  Node zero(const ValNode& v) {
+    Node n;
+    n.kind = NodeKind::constant;
+    n.ty = type(v.type);
+    with_type(n.ty, [&](auto tag) { n.constant.set(convert<typename decltype(tag)::type>(int64_t{0})); });
+    return n;
+  }
+
+  void stmts(const std::vector<Stmt>& from, std::vector<StmtCode>& to) {
+    for (const Stmt& s : from)
+      if (!are_empty(s.loops)) to.push_back(stmt(s));
   }
 
   StmtCode stmt(const Stmt& s) {
@@ -137,7 +156,7 @@ class Lowering {
     c.loops = loops(s.loops);
     c.step = s.step;
     if (s.kind == Stmt::Kind::seq) {
-      for (const Stmt& b : s.body) c.body.push_back(stmt(b));
+      stmts(s.body, c.body);
       return c;
     }
     c.id = next_id_++;

@@ -201,3 +201,25 @@ kernel @k {
 )",
                  {tensor<int>(kS32, {3}, {7, -7, 5}), tensor<int>(kS32, {3}, {0, 2, 0})}) == Values{5, 1, 99});
 }
+
+TEST_CASE("loops of no steps need no meaning of a remainder by their extent") {
+  const std::string text = R"(dlc.kernel 1
+kernel @k {
+  in    X: f32[N]
+  out   S: f32[2]
+  temp  T: f32[2*N]
+  for o < 2*N: T[o] = X[o % N]
+  seq k < N {
+    for o < 2: S[o] = X[k % N]
+  }
+  for o < 2: S[o] = sum[k < 2*N] T[k] * X[k % N]
+}
+)";
+  const Kernel k = kernel(text);
+  const Tensor none = floats({0}, {});
+  for (const bool tree_walk : {true, false}) {
+    REQUIRE_OK(const auto y, run_kernel(k, std::vector<Tensor>{none}, {.tree_walk = tree_walk}));
+    CHECK(elements(y[0]) == std::vector<double>{0, 0});
+  }
+  CHECK(run_both(text, {floats({2}, {1, 2})}) == std::vector<double>{10, 10});
+}
