@@ -101,7 +101,8 @@ struct GraphRunner::Impl {
   };
   std::unordered_map<const Node*, Bodies> bodies;  // of control flow, made when it is first run
 
-  Impl(const Graph& graph, InterpOptions o) : g(graph), options(o), order(order_by_sizes(g)), constants(g.value_count()) {
+  Impl(const Graph& graph, InterpOptions o)
+      : g(graph), options(o), order(order_by_sizes(g)), constants(g.value_count()) {
     std::vector<bool> needed(g.value_count(), false);
     for (ValueId v : g.outputs) needed[static_cast<size_t>(v)] = true;
     last_used.resize(order.size());

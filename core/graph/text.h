@@ -29,7 +29,8 @@ std::string attribute_text(const Attrs::value_type& attr);
 // "N", "N in 1..64", "N in ..M - 1 by 8"; a plain N is at least 1.
 std::string symbol_text(const Ranges::value_type& symbol);
 
-// What comes before the names of a body's constants in the weight table: constants of different bodies may have one name.
+// What comes before the names of a body's constants in the weight table: constants of different bodies may have one
+// name.
 std::string body_prefix(const std::string& around, const std::string& result, std::string_view op, size_t body);
 
 }  // namespace dlc::detail

@@ -83,7 +83,8 @@ std::optional<Rewriter::Weight> Rewriter::dequantized_weight(ValueId v) const {
   const auto& scale = g_.value(n->inputs[1]).constant;
   if (!q || !scale || !q->dtype().is_int() || q->dtype().bits > 8) return std::nullopt;
   Weight w;
-  // A u8 weight with zero point 128 is an s8 one, and so are weights of fewer bits; any other zero point stays in float.
+  // A u8 weight with zero point 128 is an s8 one, and so are weights of fewer bits; any other zero point stays in
+  // float.
   const int64_t wanted_zero = q->dtype().is_signed() ? 0 : int64_t{1} << (q->dtype().bits - 1);
   const bool has_zero = n->inputs.size() > 2 && n->inputs[2] != kNoValue;
   if (!has_zero && wanted_zero != 0) return std::nullopt;

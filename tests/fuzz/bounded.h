@@ -56,7 +56,7 @@ class Fold {
   DType to_;
   int64_t count_ = 0, position_ = -1, integer_ = 0;
   double value_ = 0, error_ = 0, magnitude_ = 0, quantum_ = std::numeric_limits<double>::infinity();
-  double partial_ = 1;  // prod: no product of some of the factors is larger
+  double partial_ = 1;                                           // prod: no product of some of the factors is larger
   double runner_up_ = -std::numeric_limits<double>::infinity();  // argmax: the highest that another may be
   bool all_exact_ = true, known_ = true, sure_ = false, undefined_ = false, special_ = false;
 };
