@@ -223,8 +223,7 @@ class Control {
     };
     const auto carried = static_cast<size_t>(carried_of(n));
     if ((!is_at_most_0(n.inputs[0]) && !is_at_most_0(n.inputs[1])) || n.outputs.size() != carried) return std::nullopt;
-    const std::vector<ValueId> initial(n.inputs.begin() + 2,
-                                       n.inputs.begin() + 2 + static_cast<std::ptrdiff_t>(carried));
+    std::vector<ValueId> initial(n.inputs.begin() + 2, n.inputs.begin() + 2 + static_cast<std::ptrdiff_t>(carried));
     for (size_t c = 0; c < carried; ++c)
       if (g_.value(initial[c]).type != g_.value(n.outputs[c]).type) return std::nullopt;
     return initial;
