@@ -59,7 +59,7 @@ class Rebuilder {
     const Tensor& tensor = given != edits_.given.end() ? given->second
                            : input != input_.end()     ? tensors_[input->second]
                                                        : *value.constant;
-    if (value.constant) return made_[v] = out_.graph.add_constant(value.name, tensor);
+    if (value.constant || edits_.constants.contains(v)) return made_[v] = out_.graph.add_constant(value.name, tensor);
     TensorType type = value.type;
     for (size_t d = 0; d < type.shape.size(); ++d) {
       type.shape[d] = replaced(type.shape[d]);

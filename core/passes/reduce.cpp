@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/passes/rebuild.h"
 
@@ -11,24 +12,24 @@ namespace {
 
 class Reducer {
  public:
-  Reducer(Sample start, const StillFails& fails, int attempts)
-      : now_(std::move(start)), fails_(fails), left_(attempts) {}
+  Reducer(Sample start, const StillFails& fails, const ReduceOptions& options)
+      : now_(std::move(start)), fails_(fails), options_(options), left_(options.attempts) {}
 
   Sample run() {
     for (bool progress = true; progress && left_ > 0;) {
       progress = false;
-      for (const auto step : {&Reducer::outputs, &Reducer::cuts, &Reducer::bypasses, &Reducer::symbols,
-                              &Reducer::attributes, &Reducer::extents, &Reducer::numbers})
+      for (const auto step :
+           {&Reducer::outputs, &Reducer::passes, &Reducer::cuts, &Reducer::bypasses, &Reducer::symbols,
+            &Reducer::constants, &Reducer::attributes, &Reducer::extents, &Reducer::numbers})
         while (left_ > 0 && (this->*step)()) progress = true;
     }
     return std::move(now_);
   }
 
  private:
-  bool accept(const Edits& edits) {
-    if (left_ <= 0) return false;
-    auto candidate = rebuild(now_, edits);
-    if (!candidate) return false;
+  bool accept(const Edits& edits) { return accept(rebuild(now_, edits)); }
+  bool accept(Result<Sample> candidate) {
+    if (left_ <= 0 || !candidate) return false;
     --left_;
     if (!fails_(*candidate)) return false;
     now_ = *std::move(candidate);
@@ -36,13 +37,47 @@ class Reducer {
   }
   Edits same() const { return no_edits(now_.graph); }
 
-  // What every node computes; nothing where the interpreter cannot run the graph.
+  // What every node computes; zeros where the interpreter cannot run the graph.
   std::map<ValueId, Tensor> values() const {
     std::map<ValueId, Tensor> all;
-    (void)run_graph(now_.graph, now_.inputs, {}, [&](NodeId n, std::span<const Tensor> results) {
-      for (size_t r = 0; r < results.size(); ++r) all[now_.graph.node(n).outputs[r]] = results[r];
-    });
+    for (const NodeId n : now_.graph.order())
+      for (const ValueId v : now_.graph.node(n).outputs)
+        if (auto zeros = zeros_of(now_.graph.value(v).type)) all[v] = *std::move(zeros);
+    if (options_.interpret)
+      (void)run_graph(now_.graph, now_.inputs, {}, [&](NodeId n, std::span<const Tensor> results) {
+        for (size_t r = 0; r < results.size(); ++r) all[now_.graph.node(n).outputs[r]] = results[r];
+      });
     return all;
+  }
+
+  // With symbols at what the inputs give them.
+  std::optional<Tensor> zeros_of(const TensorType& type) const {
+    Bindings known;
+    for (size_t i = 0; i < now_.inputs.size(); ++i) {
+      const auto& shape = now_.graph.value(now_.graph.inputs[i]).type.shape;
+      for (size_t d = 0; d < shape.size(); ++d)
+        if (const auto s = shape[d].as_symbol()) known.emplace(std::string(*s), now_.inputs[i].shape()[d]);
+    }
+    std::vector<int64_t> extents;
+    for (const Expr& e : type.shape) {
+      const auto extent = evaluate(e, known);
+      if (!extent) return std::nullopt;
+      extents.push_back(*extent);
+    }
+    auto t = Tensor::make(type.dtype, std::move(extents));
+    return t ? std::optional(*std::move(t)) : std::nullopt;
+  }
+
+  // What a pass leaves, when it is less.
+  bool passes() {
+    for (const auto& simplify : options_.simplify) {
+      auto graph = simplify(now_.graph);
+      if (!graph || graph->order().size() >= now_.graph.order().size()) continue;
+      if (graph->inputs.size() != now_.inputs.size()) continue;
+      const Sample made{*std::move(graph), now_.inputs};
+      if (accept(rebuild(made, no_edits(made.graph)))) return true;
+    }
+    return false;
   }
 
   // One output alone: an earlier value, or one of several.
@@ -102,6 +137,15 @@ class Reducer {
         e.symbols[std::string(*symbol)] = Expr(now_.inputs[i].shape()[d]);
         if (accept(e)) return true;
       }
+    }
+    return false;
+  }
+
+  bool constants() {
+    for (const ValueId v : now_.graph.inputs) {
+      Edits e = same();
+      e.constants.insert(v);
+      if (accept(e)) return true;
     }
     return false;
   }
@@ -208,13 +252,14 @@ class Reducer {
 
   Sample now_;
   const StillFails& fails_;
+  const ReduceOptions& options_;
   int left_;
 };
 
 }  // namespace
 
-Sample reduce(Sample start, const StillFails& still_fails, int attempts) {
-  return Reducer(std::move(start), still_fails, attempts).run();
+Sample reduce(Sample start, const StillFails& still_fails, const ReduceOptions& options) {
+  return Reducer(std::move(start), still_fails, options).run();
 }
 
 }  // namespace dlc

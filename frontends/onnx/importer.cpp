@@ -323,10 +323,17 @@ Result<> Importer::import_model_nodes(const onnx::GraphProto& g) {
       if (is_spent()) break;
       continue;
     }
-    OnnxNode made{name_of(node, i), node.op_type(), first, static_cast<NodeId>(graph().node_count()), {}};
+    OnnxNode made{name_of(node, i),
+                  spelt(node.domain(), node.op_type()),
+                  first,
+                  static_cast<NodeId>(graph().node_count()),
+                  {},
+                  {}};
     for (const std::string& result : node.output())
-      if (const auto v = scopes_.back().values.find(result); v != scopes_.back().values.end())
+      if (const auto v = scopes_.back().values.find(result); v != scopes_.back().values.end()) {
         made.results.push_back(v->second);
+        made.result_names.push_back(result);
+      }
     nodes_.push_back(std::move(made));
   }
   return {};

@@ -29,6 +29,10 @@ class Importer;
 
 inline constexpr int kFirstOpset = 7, kMaxOpset = 27;
 inline bool is_default_domain(std::string_view d) { return d.empty() || d == "ai.onnx"; }
+// "Gelu", "com.microsoft.Gelu"
+inline std::string spelt(std::string_view domain, std::string_view op) {
+  return is_default_domain(domain) ? std::string(op) : std::string(domain).append(".").append(op);
+}
 
 // A condition that only a run knows, and what is imported holds for one outcome of it.
 struct Assumption {

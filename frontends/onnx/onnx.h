@@ -39,9 +39,10 @@ struct OnnxOptions {
 
 // A node of the model's own graph, and what became of it: the graph's nodes [first, end), or values that were there.
 struct OnnxNode {
-  std::string name, op;
+  std::string name, op;  // with its domain, unless that is ONNX's own: com.microsoft.Gelu
   NodeId first = 0, end = 0;
   std::vector<ValueId> results;
+  std::vector<std::string> result_names;  // as the model calls them
 };
 
 // Reads and imports. The path's folder is where external data must lie. `nodes` receives the model's nodes in order.
@@ -50,6 +51,19 @@ Result<Graph> import_onnx(const std::string& path, const OnnxOptions& options = 
 // The same from memory; external data is refused unless `folder` is given.
 Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const std::string& file_name,
                                 const std::string& folder = {}, const OnnxOptions& options = {});
+
+// An op that can be imported.
+struct OnnxOp {
+  std::string domain, name;  // domain: empty for ONNX's own
+  int min_opset = 0, max_opset = 0;
+  std::string record;  // that means the same, operand by operand; empty: what it becomes depends on the node
+};
+std::vector<OnnxOp> onnx_ops();  // by domain and name
+// The ops of a model's own nodes, which need not be such that they can be imported; spelt as OnnxNode::op.
+Result<std::vector<std::string>> read_onnx_ops(const std::string& path);
+
+// The file's model with values between its nodes as outputs too: what another runtime makes of them can then be seen.
+Result<std::vector<std::byte>> onnx_with_outputs(const std::string& path, const std::vector<std::string>& values);
 
 // A TensorProto file, as in ONNX's test data (input_0.pb).
 Result<Tensor> read_tensor_pb(const std::string& path);

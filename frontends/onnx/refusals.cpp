@@ -9,10 +9,6 @@ namespace dlc::onnx_frontend {
 
 namespace {
 
-std::string spelt(std::string_view domain, std::string_view op) {
-  return domain.empty() ? std::string(op) : fmt::format("{}.{}", domain, op);
-}
-
 // The nearest legal change: an older or newer opset, another domain, another spelling; or else the op in terms of
 // others.
 std::string instead_of(const std::string& domain, const std::string& op, int opset) {
@@ -33,7 +29,7 @@ std::string instead_of(const std::string& domain, const std::string& op, int ops
     }
   if (!other.empty()) return other;
   if (const std::string near = nearest(op, names); !near.empty()) return fmt::format("did you mean {}?", near);
-  return "export the model without it, or give the model a function that says it with supported ops";
+  return "export the model without it, or give the model a function of supported ops (dlc ops lists them)";
 }
 
 }  // namespace

@@ -92,10 +92,21 @@ const std::vector<Commands> kCommands = {
     {"dlc bench MODEL [--device URI] [--threads N] [--runs N | --seconds S] [--warmup N] [--seed N]",
      {"bench m.onnx --threads 1 --runs 3", "bench m.onnx --device interp: --runs 2",
       "bench q.dlca --device asic:rtl --runs 2 --warmup 0", "bench q.dlca --device asic:func --runs 1 --warmup 0"}},
-    {"dlc compare MODEL [--hw=…] [--device URI] [--input FILE]… [--tolerance T]",
-     {"compare m.onnx", "compare m.onnx --input x.npz --device cpu:"}},
-    {"dlc conform --suite DIR [--device URI] [--variant V] [--expect LIST] [--floor N] [--write-list LIST] [--only "
-     "TEXT]… "
+    {"dlc compare MODEL [--hw=…] [--device URI] [--against URI] [--input FILE]… [--tolerance T]",
+     {"compare m.onnx", "compare m.onnx --input x.npz --device cpu:", "compare m.onnx --against cpu:"}},
+    {"dlc bisect MODEL [--hw=…] [--device URI] [--against URI] [--input FILE]… [--tolerance T] [--save DIR]",
+     {"bisect m.onnx", "bisect m.onnx --input x.npz --device cpu:"}},
+    {"dlc bisect MODEL [--hw=…] [--device URI] [--against URI] [--input FILE]… [--tolerance T] [--save DIR]",
+     {"bisect norm.onnx --tolerance 0 --save d"},
+     1},
+    {"dlc reduce MODEL -o OUT [--expect-exit N] [--match REGEX] [--time-limit S] [--tries N] [--input FILE]… -- "
+     "COMMAND…",
+     {"reduce m.onnx -o small.dlct --tries 20 --json -- grep -q relu {} --expect-exit 0"}},
+    {"dlc ops [--markdown] [--lists DIR] [--hw=…]… [-o FILE]", {"ops --hw=asic", "ops -o ops.txt"}},
+    {"dlc replay BUNDLE", {"replay b"}},
+    {"dlc conform --suite DIR [--device URI] [--variant V] [--expect LIST] [--floor N] [--write-list LIST] [--uses "
+     "FILE] "
+     "[--write-uses FILE] [--only TEXT]… "
      "[--sample N "
      "--seed S]",
      {"conform --suite /usr/share/libonnx-testdata/data/node --only test_abs --only test_bernoulli_seed --only "
@@ -113,8 +124,9 @@ const std::vector<Commands> kCommands = {
      {"opt g.dlct", "opt g.dlct --passes=dce -o h.dlct", "opt cases.dlct"}},
     {"dlc opt --list", {"opt --list"}},
     {"dlc … --json",
-     {"none.onnx -o n.dlca", "run none.dlca", "bench none.onnx", "compare none.onnx", "cosim none.dlca",
-      "explain none.onnx", "hw check none", "hw explain none", "hw emit none --as c", "opt none.dlct",
+     {"none.onnx -o n.dlca", "run none.dlca", "bench none.onnx", "compare none.onnx", "bisect none.onnx",
+      "reduce none.onnx -o s.dlct --json -- cat {}", "ops --lists bad", "replay bad", "cosim none.dlca", "explain none.onnx",
+      "hw check none", "hw explain none", "hw emit none --as c", "opt none.dlct",
       "run m.dlca --plugin-path bad --device tpu: --input x.npz"},
      1},
     {"dlc … --json",
@@ -144,6 +156,18 @@ TEST_CASE("the keys of JSON are those of docs/cli.md", "[cli]") {
   REQUIRE(write_tensors(f / "x.npz", {{"x", x}}).has_value());
   REQUIRE(write_tensors(f / "image.npz", {{"image", image}}).has_value());
   must_succeed(f, "m.onnx --emit=graph -o g.dlct");
+  auto norm = model();  // folding the norm changes bits
+  input(norm, "x", {1, 3, 8, 8});
+  weight(norm, "w", {4, 3, 3, 3});
+  for (const char* name : {"scale", "shift", "mean", "variance"})
+    for (int i = 0; auto& v : *weight(norm, name, {4})->mutable_float_data())
+      v = 0.3F + 0.17F * static_cast<float>(i++);
+  node(norm, "Conv", "conv", {"x", "w"}, "c");
+  node(norm, "BatchNormalization", "norm", {"c", "scale", "shift", "mean", "variance"}, "y");
+  output(norm, "y", {1, 4, 6, 6});
+  f.write("norm.onnx", norm);
+  std::filesystem::create_directories(f / "b");
+  f.write("b/bundle.json", R"({"arguments": [{"before": "targets", "after": ""}], "signal": 11})");
 
   const auto sections = documented();
   std::map<std::string, std::set<std::string>> seen;

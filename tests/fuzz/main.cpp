@@ -54,15 +54,20 @@ void report(const Arguments& a, uint64_t seed, const Failure& f) {
   (void)isolated(
       [&]() -> std::optional<Failure> {
         Failure last = f;
+        std::vector<std::function<Result<Graph>(const Graph&)>> passes;
+        for (const PassInfo& pass : graph_passes())
+          passes.emplace_back([name = pass.name](Graph g) -> Result<Graph> {
+            DLC_CHECK(run_passes(g, {name}));
+            return g;
+          });
         const bool compile = f.stage == "cpu" || f.stage == "crash" || f.stage == "hang";
-        const Sample small = reduce(
-            sample_of(a, seed),
-            [&](const Sample& s) {
-              const auto again = isolated([&] { return check(s, w, compile); });
-              if (again && again->stage == f.stage) last = *again;
-              return again && again->stage == f.stage;
-            },
-            400);
+        const Sample small = reduce(sample_of(a, seed),
+                                    [&](const Sample& s) {
+                                      const auto again = isolated([&] { return check(s, w, compile); });
+                                      if (again && again->stage == f.stage) last = *again;
+                                      return again && again->stage == f.stage;
+                                    },
+                                    {.attempts = 400, .interpret = true, .simplify = passes});
         const std::string comment = fmt::format("Seed {}: {}: {}\n{}", seed, last.stage, last.message, to_string(w));
         const std::string text = case_text(small, w, comment);
         fmt::print("{}", text);

@@ -11,6 +11,7 @@
 #include "dlc/graph/segments.h"
 #include "dlc/io/file.h"
 #include "dlc/plugin/reference.h"
+#include "tools/dlc/crash.h"
 #include "tools/dlc/explain.h"
 #include "tools/dlc/json.h"
 #include "tools/dlc/output.h"
@@ -56,6 +57,7 @@ Result<std::vector<PassTiming>> optimise(Graph& g, Dump& dump, const Context& cx
   if (dump.wanted()) dump.write("import", "dlcg", print(g));
   const auto& pipeline = default_graph_pipeline();
   Progress progress(cx, "passes", pipeline.size());
+  crash::at("pass " + pipeline.front());
   return run_passes(g, pipeline, [&](const std::string& pass, const Graph& after) {
     progress.step(pass);
     if (dump.wanted()) dump.write(pass, "dlcg", print(after));
@@ -272,6 +274,7 @@ class PieceCompiler {
 
   Result<CompiledPartition> program(Piece piece) {
     const Stopwatch step;
+    crash::at("compiling for " + piece.device);
     dump_.write(piece.device, "dlcp", dump_.wanted() ? print(piece.program) : std::string());
     const auto kernels = static_cast<int64_t>(piece.program.kernels.size());
     EmitResult files;
@@ -320,6 +323,7 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
     b.model.symbols = source.graph->symbols;
     b.origins = Origins(*source.graph, source.nodes);
     const Stopwatch watch;
+    crash::at("commit_numerics");
     DLC_TRY(b.numerics, commit(*source.graph, b.hardware.description, dump));
     b.passes.push_back({"commit_numerics",
                         watch.ms(),
@@ -341,6 +345,8 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
   DLC_TRY(b.model.hardware_text, standalone_hw(b.hardware.text, b.hardware.file));
   b.model.features = b.hardware.description.feature_names();
 
+  crash::keep("hardware.yaml", b.model.hardware_text);
+  crash::at("lowering");
   Stopwatch step;
   DLC_TRY(std::vector<Piece> pieces, split(source, o, b, cx));
   b.passes.push_back({"lower", step.ms(), {{"partitions", static_cast<int64_t>(pieces.size())}}});
@@ -367,6 +373,7 @@ Result<Built> build(const ModelOptions& o, ResultStore& results, Context& cx) {
   const Stopwatch all;
   DLC_TRY(Hardware hardware, load_hardware(o.hw.empty() ? "native" : o.hw, cx.hw_options()));
   DLC_TRY(auto records, records_for(hardware.description));
+  crash::at("reading " + o.file);
   DLC_TRY(Source source, read_source(o, std::move(records)));
   const double import_ms = all.ms();
   DLC_TRY(Built b, build_into(std::move(source), std::move(hardware), o, results, cx));

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "dlc/base/printable.h"
+#include "tools/dlc/crash.h"
 
 namespace dlc::cli {
 
@@ -89,7 +90,9 @@ Progress::Progress(const Context& cx, std::string what, size_t total)
       total_(total),
       quiet_(cx.json),
       terminal_(::isatty(STDERR_FILENO) != 0),
-      next_ms_(terminal_ ? 2'000 : 10'000) {}
+      next_ms_(terminal_ ? 2'000 : 10'000) {
+  crash::at(what_);
+}
 
 Progress::~Progress() {
   if (told_ && terminal_) tell("\r\x1b[K");
@@ -97,6 +100,7 @@ Progress::~Progress() {
 
 void Progress::step(const std::string& unit) {
   ++done_;
+  crash::at(fmt::format("{}, after {} ({} of {})", what_, unit, done_, total_));
   const double ms = watch_.ms();
   if (quiet_ || ms < next_ms_) return;
   next_ms_ = ms + (terminal_ ? 200 : 10'000);

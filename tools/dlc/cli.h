@@ -87,12 +87,16 @@ void add_compile(CLI::App& app, Context& cx);
 void add_run(CLI::App& app, Context& cx);
 void add_bench(CLI::App& app, Context& cx);
 void add_compare(CLI::App& app, Context& cx);
+void add_bisect(CLI::App& app, Context& cx);
+void add_reduce(CLI::App& app, Context& cx);
 void add_explain(CLI::App& app, Context& cx);
+void add_replay(CLI::App& app, Context& cx);
 void add_cosim(CLI::App& app, Context& cx);
 void add_hw(CLI::App& app, Context& cx);
 void add_build_rtl(CLI::App& hw, Context& cx);  // a subcommand of `hw`
 void add_targets(CLI::App& app, Context& cx);
 void add_plugins(CLI::App& app, Context& cx);
+void add_ops(CLI::App& app, Context& cx);
 void add_opt(CLI::App& app, Context& cx);
 
 }  // namespace dlc::cli

@@ -1,13 +1,9 @@
-// dlc compare: every kernel call on a device beside the interpreter, on the inputs that the device itself computed. The
-// first call that differs is where the fault is, not where its consequences show.
+// dlc compare: the first layer that a device computes otherwise than the interpreter, another device or onnxruntime.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-
-#include "dlc/plugin/reference.h"
-#include "tools/dlc/model.h"
+#include "tools/dlc/build.h"
+#include "tools/dlc/comparison.h"
+#include "tools/dlc/onnxruntime.h"
 
 namespace dlc::cli {
 
@@ -15,288 +11,49 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  std::string device;
+  std::string device, against = kInterpreter;
   std::vector<std::string> inputs;
   uint64_t seed = 1;
-  double tolerance = 1e-4;
+  double tolerance = kTolerance;
 };
 
-// The program with every value between calls as an output as well: what a device computes can then be seen.
-Program observable(Program p) {
-  for (ProgramBuffer& b : p.buffers) {
-    if (b.kind != BufferKind::temp || b.alias) continue;
-    b.kind = BufferKind::output;
-    b.external_name = "tmp:" + b.name;  // no name of the model
-    b.offset = Expr();
-  }
-  p.arena_bytes = Expr(0);
-  return p;
+Result<Comparison> compare_layers(const Options& o, Context& cx) {
+  DLC_TRY(Hardware hardware, load_hardware(o.model.hw.empty() ? "native" : o.model.hw, cx.hw_options()));
+  DLC_TRY(auto records, records_for(hardware.description));
+  DLC_TRY(Source source, read_source(o.model, std::move(records)));
+  std::vector<Watched> watched;
+  const bool is_reference = o.against == kInterpreter;
+  if (!is_reference && !source.compiled && !source.graph)
+    return fail({o.model.file, 0, 0, {}}, "is a program: --against " + o.against + " compares a model's nodes",
+                "give the model it was made from, or leave --against out");
+  if (o.against == kOnnxruntime && source.nodes.empty())
+    return fail({o.model.file, 0, 0, {}}, "is no ONNX model: onnxruntime cannot run it",
+                "give the .onnx file, or another --against");
+  if (!is_reference && source.graph) watched = watch(source, !hardware.description.recipes.empty());
+  DLC_TRY(const Built b, build_source(std::move(source), std::move(hardware), o.model, cx));
+  DLC_TRY(const auto inputs, inputs_for(b.model.inputs, b.model.symbols, o.model, o.inputs, o.seed));
+  if (is_reference) return compare_calls(b, o.device, inputs, o.tolerance, cx);
+  return compare_values(b, watched, o.model.file, o.device, o.against, inputs, o.tolerance, cx);
 }
-
-struct Difference {
-  double largest = 0;  // relative to the larger of the element and the tensor's root mean square
-  int64_t wrong = 0;
-};
-
-Difference difference(const Tensor& want, const Tensor& got, double tolerance) {
-  Difference d;
-  if (!want.dtype().is_float()) {
-    for (int64_t i = 0; i < want.elements(); ++i) {
-      const auto e = static_cast<double>(std::abs(want.get_int(i) - got.get_int(i)));
-      d.largest = std::max(d.largest, e);
-      d.wrong += e != 0;
-    }
-    return d;
-  }
-  double squares = 0;
-  for (int64_t i = 0; i < want.elements(); ++i)
-    if (std::isfinite(want.get_double(i))) squares += want.get_double(i) * want.get_double(i);
-  const double scale = std::sqrt(squares / static_cast<double>(std::max<int64_t>(want.elements(), 1)));
-  for (int64_t i = 0; i < want.elements(); ++i) {
-    const double a = want.get_double(i), b = got.get_double(i);
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    const double e = std::abs(a - b) / std::max({std::abs(a), scale, 1e-30});
-    d.largest = std::isnan(e) ? INFINITY : std::max(d.largest, e);
-    d.wrong += !(e <= tolerance);
-  }
-  return d;
-}
-
-// Values of buffers as the device made them.
-class Values {
- public:
-  Values(const Program& p, std::span<const Tensor> inputs, std::span<const Tensor> outputs) : p_(p) {
-    size_t in = 0, out = 0;
-    for (size_t i = 0; i < p.buffers.size(); ++i) {
-      if (p.buffers[i].kind == BufferKind::input) values_[static_cast<int>(i)] = inputs[in++];
-      if (p.buffers[i].kind == BufferKind::output) values_[static_cast<int>(i)] = outputs[out++];
-    }
-  }
-  Result<Tensor> of(int buffer) {
-    const auto known = values_.find(buffer);
-    if (known != values_.end()) return known->second;
-    const ProgramBuffer& b = p_.buffers[static_cast<size_t>(buffer)];
-    if (b.alias) {
-      DLC_TRY(Tensor base, of(b.alias->base));
-      if (b.alias->byte_offset.is(0) && b.type.dtype == base.dtype()) return base;  // a view: the kernel has the shape
-      return fail({}, fmt::format("buffer {} lies inside another one", b.name));
-    }
-    const Tensor* w = p_.weight(b.name);
-    if (w == nullptr) return fail({}, fmt::format("constant {} has no value", b.name));
-    return *w;
-  }
-
- private:
-  const Program& p_;
-  std::map<int, Tensor> values_;
-};
-
-// Gives t the shape that the kernel's tensor has with these dims.
-Result<Tensor> shaped(const Tensor& t, const std::vector<Expr>& dims, const Bindings& symbols) {
-  std::vector<int64_t> shape;
-  for (const Expr& d : dims) {
-    const auto v = evaluate(d, symbols);
-    if (!v) return fail({}, fmt::format("dim {} is not known", to_string(d)));
-    shape.push_back(*v);
-  }
-  return t.reshaped(std::move(shape));
-}
-
-struct Layer {
-  std::string name, kernel;
-  Difference worst;
-};
-
-struct Comparison {
-  std::vector<Layer> layers;  // a call each; one in the body of a loop is compared in every trip
-  std::map<std::pair<const CompiledPartition*, size_t>, size_t> layer_of;
-  std::string first;
-};
-
-Result<> compare_calls(const Context& cx, const CompiledPartition& part, const Program& p,
-                       std::span<const Tensor> inputs, std::span<const Tensor> outputs, const Bindings& symbols,
-                       double tolerance, Comparison& result) {
-  Values values(p, inputs, outputs);
-  Progress progress(cx, "calls", p.calls.size());
-  for (size_t c = 0; c < p.calls.size(); ++c) {
-    const Call& call = p.calls[c];
-    const Kernel& k = p.kernels[static_cast<size_t>(call.kernel)];
-    const std::string name = call.locations.empty() ? k.name : call.locations.front();
-    std::map<size_t, int> buffer_of;  // kernel tensor -> program buffer
-    size_t next = 0;
-    for (size_t t = 0; t < k.tensors.size(); ++t)
-      if (k.tensors[t].role != Role::temp && !k.tensors[t].view) buffer_of[t] = call.buffers[next++];
-    std::vector<Tensor> in;
-    for (const int t : k.inputs) {
-      if (t < 0) {
-        in.emplace_back();
-        continue;
-      }
-      const auto tensor = static_cast<size_t>(t);
-      DLC_TRY(const Tensor v, values.of(buffer_of.at(tensor)));
-      DLC_TRY(Tensor s, shaped(v, k.tensors[tensor].shape, symbols));
-      in.push_back(std::move(s));
-    }
-    DLC_TRY(const auto want, run_kernel(substitute(k,
-                                                   [&] {
-                                                     std::map<std::string, Expr, std::less<>> known;
-                                                     for (const auto& [s, v] : symbols) known.emplace(s, Expr(v));
-                                                     return known;
-                                                   }()),
-                                        in));
-    const auto [known, fresh] = result.layer_of.emplace(std::pair(&part, c), result.layers.size());
-    if (fresh) result.layers.push_back({name, k.name, {}});
-    Difference& worst = result.layers[known->second].worst;
-    for (size_t o = 0; o < want.size(); ++o) {
-      DLC_TRY(const Tensor got, values.of(buffer_of.at(static_cast<size_t>(k.outputs[o]))));
-      const Difference d = difference(want[o], got, tolerance);
-      worst.wrong += d.wrong;
-      worst.largest = std::max(worst.largest, d.largest);
-    }
-    if (worst.wrong > 0 && result.first.empty()) result.first = name;
-    progress.step(name);
-  }
-  return {};
-}
-
-Bindings symbols_of(const std::vector<Port>& ports, std::span<const Tensor> inputs) {
-  Bindings out;
-  for (size_t i = 0; i < ports.size(); ++i)
-    for (size_t d = 0; d < ports[i].type.shape.size(); ++d)
-      if (const auto s = ports[i].type.shape[d].as_symbol()) out.emplace(std::string(*s), inputs[i].shape()[d]);
-  return out;
-}
-
-// Runs a compiled model partition by partition and compares every call on the way, those in bodies too.
-class Comparer {
- public:
-  Comparer(const Options& o, const Built& b, Context& cx) : o_(o), b_(b), cx_(cx) {}
-
-  Result<std::vector<Tensor>> run(const CompiledGraph& g, std::span<const Tensor> inputs) {
-    std::map<std::string, Tensor, std::less<>> values;
-    for (size_t i = 0; i < inputs.size(); ++i) values[g.inputs[i].name] = inputs[i];
-    for (const CompiledPartition& part : g.partitions) {
-      std::vector<Tensor> in;
-      for (const std::string& name : part.inputs) in.push_back(operand(part, name, values));
-      DLC_TRY(auto out, part.is_control() ? run_control(part.control, in,
-                                                        [&](size_t body, std::vector<Tensor> given) {
-                                                          return run(part.control.bodies[body], given);
-                                                        })
-                                          : partition(part, in));
-      for (size_t i = 0; i < part.outputs.size(); ++i) values[part.outputs[i]] = std::move(out[i]);
-    }
-    std::vector<Tensor> outputs;
-    for (const Port& p : g.outputs) outputs.push_back(values.at(p.name));
-    return outputs;
-  }
-
-  const Comparison& result() const { return all_; }
-  const std::vector<std::string>& devices() const { return devices_; }
-
- private:
-  // A partition as a model of its own, with everything it computes as outputs.
-  struct Observed {
-    Program program;
-    CompiledModel model;
-    std::optional<Session> session;
-    std::unique_ptr<Executable> reference;  // instead: the same on every device
-  };
-
-  static Tensor operand(const CompiledPartition& part, const std::string& name,
-                        const std::map<std::string, Tensor, std::less<>>& values) {
-    if (part.is_control()) {
-      if (name.empty()) return {};
-      for (const auto& [constant, t] : part.weights)
-        if (constant == name) return t;
-    }
-    return values.at(name);
-  }
-
-  Result<> observe(const CompiledPartition& part, Observed& seen) {
-    if (part.device == kReferenceDevice) {
-      DLC_TRY(seen.reference, reference_executable(part));
-      return {};
-    }
-    DLC_TRY(const Program plain, program_of(part));
-    seen.program = observable(plain);
-    seen.model = b_.model;
-    Backend* backend = nullptr;
-    if (part.device != "host") {
-      DLC_TRY(backend, cx_.plugins().find(part.device));
-    }
-    DLC_TRY(CompiledPartition compiled, compile_partition(part.device, backend, seen.program, b_.hardware, "{}"));
-    seen.model.inputs.clear();
-    seen.model.outputs.clear();
-    for (const ProgramBuffer& buffer : seen.program.buffers) {
-      if (buffer.kind == BufferKind::input) seen.model.inputs.push_back({buffer.external_name, buffer.type});
-      if (buffer.kind == BufferKind::output) seen.model.outputs.push_back({buffer.external_name, buffer.type});
-    }
-    seen.model.symbols = seen.program.symbols;
-    seen.model.partitions = {std::move(compiled)};
-    const bool chosen = part.device != "host" || scheme_of(o_.device) == "cpu" || scheme_of(o_.device) == "interp";
-    DLC_TRY(seen.session, Session::open(seen.model, cx_.plugins(), {.device = chosen ? o_.device : ""}));
-    if (const std::string& uri = seen.session->device(0); std::ranges::count(devices_, uri) == 0)
-      devices_.push_back(uri);
-    return {};
-  }
-
-  // What the partition gives, in its order.
-  Result<std::vector<Tensor>> partition(const CompiledPartition& part, std::span<const Tensor> in) {
-    const auto [known, fresh] = observed_.try_emplace(&part);
-    Observed& seen = known->second;
-    if (fresh) DLC_CHECK(observe(part, seen));
-    if (seen.reference) return seen.reference->run(in);
-    DLC_TRY(const auto out, seen.session->run(in));
-    DLC_CHECK(compare_calls(cx_, part, seen.program, in, out, symbols_of(seen.model.inputs, in), o_.tolerance, all_));
-    std::vector<Tensor> results;
-    for (const std::string& name : part.outputs)
-      results.push_back(out[static_cast<size_t>(std::ranges::find(seen.model.outputs, name, &Port::name) -
-                                                seen.model.outputs.begin())]);
-    return results;
-  }
-
-  const Options& o_;
-  const Built& b_;
-  Context& cx_;
-  std::map<const CompiledPartition*, Observed> observed_;
-  Comparison all_;
-  std::vector<std::string> devices_;
-};
 
 Result<int> compare(Options& o, Context& cx) {
   o.model.dims_of_inputs = o.inputs.empty();
-  DLC_TRY(Built b, build(o.model, cx));
-  std::vector<Tensor> inputs;
-  if (o.inputs.empty()) {
-    DLC_TRY(inputs, seeded_inputs(b.model.inputs, b.model.symbols, single_values(o.model.dims), o.seed));
-  } else {
-    DLC_TRY(const NamedTensors given, read_inputs(o.inputs));
-    DLC_TRY(inputs, bind_inputs(b.model.inputs, b.model.symbols, given));
-  }
-  Comparer comparer(o, b, cx);
-  DLC_CHECK(comparer.run(b.model, inputs));
-  const Comparison& all = comparer.result();
-  Json layers = Json::array();
-  for (const Layer& l : all.layers)
-    layers.push_back({{"name", l.name},
-                      {"kernel", l.kernel},
-                      {"match", l.worst.wrong == 0},
-                      {"largest_difference", l.worst.largest},
-                      {"elements_wrong", l.worst.wrong}});
+  DLC_TRY(const Comparison all, compare_layers(o, cx));
   const bool match = all.first.empty();
-  const std::string device = fmt::format("{}", fmt::join(comparer.devices(), ", "));
-  const Json result{{"model", o.model.file},
-                    {"device", device},
-                    {"tolerance", o.tolerance},
-                    {"match", match},
-                    {"first_diverging", match ? Json() : Json(all.first)},
-                    {"layers", layers}};
-  std::string text = match ? fmt::format("all {1} calls on {0} agree with the interpreter\n", device, layers.size())
-                           : fmt::format("first diverging layer on {}: {}\n", device, all.first);
-  for (const Json& l : layers)
+  const Json result{{"model", o.model.file},  {"device", all.device},
+                    {"against", all.against}, {"tolerance", o.tolerance},
+                    {"match", match},         {"first_diverging", match ? Json() : Json(all.first)},
+                    {"layers", all.layers}};
+  const char* what = o.against == kInterpreter ? "calls" : "values";
+  std::string text =
+      match ? fmt::format("all {} {} on {} agree with {}\n", all.layers.size(), what, all.device, all.against)
+            : fmt::format("first diverging layer on {}: {}\n", all.device, all.first);
+  for (const Json& l : all.layers)
     if (!l["match"].get<bool>())
-      text += fmt::format("  {}: {} elements differ, at most by {:.3g}\n", l["name"].get<std::string>(),
-                          l["elements_wrong"].get<int64_t>(), l["largest_difference"].get<double>());
+      text +=
+          fmt::format("  {} ({}): {} elements differ, at most by {:.3g}; the first: {}\n", l["name"].get<std::string>(),
+                      l["kernel"].get<std::string>(), l["elements_wrong"].get<int64_t>(),
+                      l["largest_difference"].get<double>(), l["first_difference"].get<std::string>());
   cx.print(result, text);
   return match ? kOk : kFailed;
 }
@@ -308,11 +65,11 @@ void add_compare(CLI::App& app, Context& cx) {
   CLI::App* sub = add_command(app, cx, "compare", "Find the first layer that differs from the interpreter");
   add_model_options(*sub, o->model);
   sub->add_option("--device", o->device, "The device; by default the one the model is compiled for");
+  sub->add_option("--against", o->against, "interp: (the default), another device, or onnxruntime")
+      ->capture_default_str();
   sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")->allow_extra_args(false);
   sub->add_option("--seed", o->seed, "Of the inputs");
-  sub->add_option("--tolerance", o->tolerance, "Of floats, relative; integers must be equal")
-      ->check(positive_number())
-      ->capture_default_str();
+  add_tolerance(*sub, o->tolerance);
   sub->callback([o, &cx] { cx.action = [o, &cx] { return compare(*o, cx); }; });
 }
 

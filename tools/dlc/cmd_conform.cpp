@@ -15,7 +15,7 @@ namespace dlc::cli {
 namespace {
 
 struct Options {
-  std::string suite, device = "interp:", variant = "known", expect, write_list;
+  std::string suite, device = "interp:", variant = "known", expect, write_list, uses, write_uses;
   std::vector<std::string> only;
   int sample = 1;
   int64_t floor = 0;
@@ -70,6 +70,11 @@ Result<int> run(const Options& o, Context& cx) {
   if (!o.expect.empty()) {
     DLC_TRY(expected, read_expectations(o.expect));
   }
+  OpUses uses, expected_uses;
+  if (!o.uses.empty()) {
+    DLC_TRY(expected_uses, read_uses(o.uses));
+  }
+  if (!o.write_uses.empty()) DLC_CHECK(check_output(o.write_uses, {}));
   const TestRunner tests_of = runner(o, cx);
   const Stopwatch watch;
   std::map<std::string, Verdict> verdicts;
@@ -82,11 +87,12 @@ Result<int> run(const Options& o, Context& cx) {
     ++counts[to_string(v.result)];
     tests.push_back(case_json(name, v));
     if (v.result != Verdict::Result::passed) text += fmt::format("{} {}: {}\n", to_string(v.result), name, v.reason);
+    uses.emplace(name, std::move(v.uses));
     verdicts.emplace(name, std::move(v));
     progress.step(name);
   }
   const bool whole = o.only.empty() && o.sample <= 1;
-  const bool judged = !o.expect.empty() || o.floor > 0;
+  const bool judged = !o.expect.empty() || o.floor > 0 || !o.uses.empty();
   const auto beyond_refusals = [&] {  // what the variant may not know is refused, never wrong
     std::map<std::string, Verdict> run;
     for (const auto& [name, v] : verdicts)
@@ -97,6 +103,10 @@ Result<int> run(const Options& o, Context& cx) {
   if (!o.expect.empty())
     wrong = o.floor > 0 ? surprises(expected, beyond_refusals(), false) : surprises(expected, verdicts, whole);
   if (counts["passed"] < o.floor) wrong.push_back(fmt::format("{} tests pass, {} must", counts["passed"], o.floor));
+  if (!o.uses.empty())
+    for (const auto& [name, u] : uses)
+      if (const auto known = expected_uses.find(name); known == expected_uses.end() || known->second != u)
+        wrong.push_back(fmt::format("{}: its ops or their records are others than in {}", name, o.uses));
   if (judged) {
     text.clear();
     for (const std::string& w : wrong) text += w + "\n";
@@ -108,6 +118,7 @@ Result<int> run(const Options& o, Context& cx) {
     }
     DLC_CHECK(write_file(o.write_list, print_expectations(verdicts, older)));
   }
+  if (!o.write_uses.empty()) DLC_CHECK(write_file(o.write_uses, print_uses(uses)));
   text += fmt::format("{}: {} passed, {} failed, {} refused of {} in {:.1f} s\n", o.device, counts["passed"],
                       counts["failed"], counts["refused"], names.size(), watch.ms() / 1000);
   Json result{{"suite", o.suite},           {"device", o.device},           {"variant", o.variant},
@@ -136,6 +147,8 @@ void add_conform(CLI::App& app, Context& cx) {
                   "At least so many tests must pass; with --expect, any test may be refused, but none may be wrong")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   sub->add_option("--write-list", o->write_list, "Write such a list; what one that is there allows stays allowed");
+  sub->add_option("--uses", o->uses, "Which ops and records each test is made of; anything else is a failure");
+  sub->add_option("--write-uses", o->write_uses, "Write that; docs/ops.md is made from it");
   sub->add_option("--only", o->only, "Only tests whose name holds this text")->allow_extra_args(false);
   sub->add_option("--sample", o->sample, "Only one test in N, chosen by the seed")->check(CLI::Range(1, 1000));
   sub->add_option("--seed", o->seed, "Of the sample");

@@ -6,6 +6,7 @@
 
 #include "dlc/io/file.h"
 #include "tools/dlc/counters.h"
+#include "tools/dlc/crash.h"
 #include "tools/dlc/each.h"
 #include "tools/dlc/model.h"
 #include "tools/dlc/output.h"
@@ -74,6 +75,7 @@ struct Results {
 
 Result<Results> run_all(const Options& o, const Context& cx, const Runner& r, const NamedTensors& given) {
   Results out;
+  crash::at("running");
   if (!o.each) {
     DLC_TRY(const auto inputs, bind_inputs(r.inputs, r.symbols, given));
     const Stopwatch watch;
@@ -145,6 +147,7 @@ Result<int> run(const Options& o, Context& cx) {
   const Stopwatch loading;
   DLC_TRY(const CompiledModel model, load_or_build(o.model, cx));
   DLC_CHECK(check_result_count(o, model.outputs.size()));
+  crash::at("loading on " + (o.device.empty() ? "its device" : o.device));
   DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = o.device, .threads = o.threads}));
   const Runner r{model.inputs, model.outputs, model.symbols,
                  [&](std::span<const Tensor> inputs) { return session.run(inputs); }};

@@ -61,6 +61,8 @@ class Case {
 
   Verdict run() {
     const auto start = std::chrono::steady_clock::now();
+    if (auto ops = read_onnx_ops(folder_ + "/model.onnx"))  // until the import knows more
+      for (std::string& op : *ops) verdict_.uses.push_back({std::move(op), {}, {}});
     auto signature = read_onnx_signature(folder_ + "/model.onnx");
     if (!signature) return refused(signature.error());
     for (int set = 0; set == 0 || std::filesystem::exists(data(set)); ++set) {
@@ -104,8 +106,10 @@ class Case {
     options.symbolic_dims = runner_.variant == "symbolic";
     if (runner_.variant == "unknown")
       std::erase_if(options.given, [&](const auto& g) { return is_plain_tensor(signature, g.first); });
-    auto graph = import_onnx(folder_ + "/model.onnx", options);
+    std::vector<OnnxNode> nodes;
+    auto graph = import_onnx(folder_ + "/model.onnx", options, &nodes);
     if (!graph) return static_cast<void>(refused(graph.error()));
+    if (set == 0) verdict_.uses = uses_of(*graph, nodes);
     NamedTensors given;
     for (const auto& [name, value] : values)
       for (size_t i = 0; i < value.tensors.size(); ++i) {

@@ -21,6 +21,7 @@
 #include "dlc/base/diag.h"
 #include "dlc/base/tensor.h"
 #include "dlc/plugin/compiled.h"
+#include "tools/dlc/op_uses.h"
 
 namespace CLI {
 class App;
@@ -36,6 +37,7 @@ struct Verdict {
   std::string reason;               // unless it passed
   double ulp = 0;                   // the largest error of an element, in units of the expected one's last place
   std::vector<std::string> folded;  // inputs that became constants: the graph's structure depends on them
+  std::vector<OpUse> uses;          // of the model of the first data
   double ms = 0;
 };
 const char* to_string(Verdict::Result r);

@@ -40,7 +40,7 @@ Origins::Origins(const Graph& g, std::vector<OnnxNode> nodes) : origins_(g.node_
       for (const NodeId p : at(n).from) at(p).used = true;
   if (nodes_.empty())
     for (const NodeId n : order)
-      if (!at(n).names.empty()) nodes_.push_back({at(n).names.front(), g.node(n).op, n, n + 1, {}});
+      if (!at(n).names.empty()) nodes_.push_back({at(n).names.front(), g.node(n).op, n, n + 1, {}, {}});
   for (const OnnxNode& n : nodes_)
     constant_.push_back(std::ranges::all_of(n.results, [&](ValueId v) {
       return v >= 0 && static_cast<size_t>(v) < g.value_count() && g.value(v).constant.has_value();

@@ -11,6 +11,7 @@
 
 #include "tools/dlc/cli.h"
 #include "tools/dlc/conform.h"
+#include "tools/dlc/crash.h"
 
 namespace {
 
@@ -26,7 +27,6 @@ std::vector<std::string> with_verb(int argc, char** argv, const std::vector<std:
     const bool asks = args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "--version";
     if (!asks) args.insert(args.begin(), "compile");
   }
-  std::ranges::reverse(args);  // as CLI11 wants them
   return args;
 }
 
@@ -64,9 +64,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", DLC_VERSION);
   app.require_subcommand(1);
   app.footer("Without a command: compile.  dlc --hw=native model.onnx -o model.dlca\ndocs/cli.md has every option.");
-  for (const auto add :
-       {cli::add_compile, cli::add_run, cli::add_bench, cli::add_compare, cli::add_explain, cli::add_cosim, cli::add_hw,
-        cli::add_targets, cli::add_plugins, cli::add_opt, cli::add_conform})
+  for (const auto add : {cli::add_compile, cli::add_run, cli::add_bench, cli::add_compare, cli::add_bisect,
+                         cli::add_reduce, cli::add_explain, cli::add_replay, cli::add_cosim, cli::add_hw,
+                         cli::add_targets, cli::add_plugins, cli::add_opt, cli::add_ops, cli::add_conform})
     add(app, cx);
   std::vector<std::string> commands;
   for (const CLI::App* sub : app.get_subcommands({})) commands.push_back(sub->get_name());
@@ -74,23 +74,26 @@ int main(int argc, char** argv) {
     std::fputs(app.help().c_str(), stderr);
     return cli::kUsage;
   }
+  const std::vector<std::string> arguments = with_verb(argc, argv, commands);
   try {
-    app.parse(with_verb(argc, argv, commands));
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // as CLI11 wants them
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return printed(app.exit(e));  // --help, --version
     const bool json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });
     cli::report(usage_error(app, e, {argv + 1, argv + argc}, commands), json);
     return cli::kUsage;
   }
+  cli::crash::arm(arguments);
+  Error error;
   try {
     const Result<int> done = cx.action();
     if (done) return printed(*done, cx.json);
-    cli::report(done.error(), cx.json);
-    const bool internal = done.error().message().starts_with("internal error");
-    return internal ? cli::kInternal : cli::kFailed;
+    error = done.error();
   } catch (const std::exception& e) {
-    cli::report(Error({}, fmt::format("internal error: {}", e.what()), "please report it with the command line"),
-                cx.json);
+    error = Error({}, fmt::format("internal error: {}", e.what()), "please report it with the command line");
   }
+  cli::report(error, cx.json);
+  if (!error.message().starts_with("internal error")) return cli::kFailed;
+  cli::crash::internal_error(error.message());
   return cli::kInternal;
 }

@@ -79,6 +79,11 @@ Result<CompiledModel> load_or_build(const ModelOptions& o, Context& cx);
 // Where each partition of a model would be lowered to: its program, ready for a backend.
 Result<Program> program_of(const CompiledPartition& p);
 
+inline constexpr const char* kInterpreter = "interp:";
+
+// A command's inputs: those of the files, or seeded ones if there are none.
+Result<std::vector<Tensor>> inputs_for(const std::vector<Port>& ports, const Ranges& symbols, const ModelOptions& o,
+                                       const std::vector<std::string>& files, uint64_t seed);
 // .npz, .npy, .pb, or NAME=FILE for the last two.
 Result<NamedTensors> read_inputs(const std::vector<std::string>& files);
 Json ports_json(const std::vector<Port>& ports);

@@ -24,9 +24,7 @@ std::string weights_beside(const std::string& text_file) {
   return fs::path(text_file).replace_extension(".weights.npz").string();
 }
 
-NamedTensors outlined_constants(const Graph& g) {
-  return table_constants(g);
-}
+NamedTensors outlined_constants(const Graph& g) { return table_constants(g); }
 
 Result<std::string> write_text(const std::string& file, const std::string& text, const NamedTensors& constants) {
   std::vector<FileContent> files;

@@ -193,6 +193,13 @@ Result<NamedTensors> read_inputs(const std::vector<std::string>& files) {
   return out;
 }
 
+Result<std::vector<Tensor>> inputs_for(const std::vector<Port>& ports, const Ranges& symbols, const ModelOptions& o,
+                                       const std::vector<std::string>& files, uint64_t seed) {
+  if (files.empty()) return seeded_inputs(ports, symbols, single_values(o.dims), seed);
+  DLC_TRY(const NamedTensors given, read_inputs(files));
+  return bind_inputs(ports, symbols, given);
+}
+
 Json ports_json(const std::vector<Port>& ports) {
   Json list = Json::array();
   for (const Port& p : ports) list.push_back({{"name", p.name}, {"type", to_string(p.type)}});

@@ -3,9 +3,9 @@
 //   Sample small = reduce({graph, inputs}, [&](const Sample& s) { return !compiles(s.graph); });
 //
 // Every step makes a simpler sample of the same language (fewer outputs, a node's result given as an input, a node
-// bypassed, an attribute at its default, smaller extents, rounder numbers) and keeps it when the fault is still there.
-// The predicate decides what the fault is: a message, a difference, the exit code of a command. It must not crash
-// itself.
+// bypassed, an input that is a constant, an attribute at its default, smaller extents, rounder numbers; what a pass
+// leaves) and keeps it when the fault is still there. The predicate decides what the fault is: a message, a difference,
+// the exit code of a command. It must not crash itself.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,14 @@ struct Sample {
 
 using StillFails = std::function<bool(const Sample&)>;
 
-// The smallest sample found within `attempts` calls of the predicate. `start` itself is taken to fail.
-Sample reduce(Sample start, const StillFails& still_fails, int attempts = 2000);
+struct ReduceOptions {
+  int attempts = 2000;    // calls of the predicate
+  bool interpret = true;  // a value that becomes an input is what the interpreter makes of it; otherwise zeros
+  // Further ways to another graph of the same inputs, kept when it has fewer nodes: passes. They may be what fails.
+  std::vector<std::function<Result<Graph>(const Graph&)>> simplify;
+};
+
+// The smallest sample found. `start` itself is taken to fail.
+Sample reduce(Sample start, const StillFails& still_fails, const ReduceOptions& options = {});
 
 }  // namespace dlc

@@ -1,6 +1,7 @@
-// A plugin that breaks the promises of its interface: in the way that is named by the description's text when it
-// compiles, and by the device's URI when it runs, "lying:wrong_type".
+// A plugin that breaks the promises of its interface, or crashes: in the way that is named by the description's text
+// when it compiles, and by the device's URI when it runs, "lying:wrong_type".
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 
 #include "dlc/plugin/dlc_plugin.h"
@@ -23,11 +24,32 @@ bool says(const dlc_emit_request* request, const char* how) {
   return std::string(request->hardware).find(how) != std::string::npos;
 }
 
+volatile int zero = 0;
+int* volatile nowhere = nullptr;
+
+int deeper(int n) {
+  volatile char much[4096];
+  much[n % 4096] = 1;
+  return n == zero - 1 ? 0 : deeper(n + 1) + much[0];  // deeper than any stack
+}
+
+int crash(const std::string& how) {
+  if (how == "crash_abort") std::abort();
+  if (how == "crash_divide") return 12345 / zero;
+  if (how == "crash_deep") return deeper(0);
+  return *nowhere;
+}
+
 int32_t match(const dlc_emit_request* request, const dlc_sink* result, const dlc_error*) {
   return says(request, "huge_match") ? result->put(result->context, "match.json", "x", kHuge) : 0;
 }
 
-int32_t emit(const dlc_emit_request* request, const dlc_sink* result, const dlc_error*) {
+int32_t emit(const dlc_emit_request* request, const dlc_sink* result, const dlc_error* error) {
+  if (says(request, "crash_emit")) return crash("crash_emit");
+  if (says(request, "internal_emit")) {
+    error->report(error->context, DLC_ERROR, "", 0, 0, "", "internal error in plugin: two and two", "");
+    return 1;
+  }
   if (says(request, "huge_emit")) result->put(result->context, "report.json", "x", kHuge);  // and goes on
   if (says(request, "null_emit")) return result->put(result->context, "report.json", nullptr, 8);
   if (says(request, "piece")) {  // of "weights": 4 bytes, then some that do not continue them
@@ -65,6 +87,7 @@ int32_t load(dlc_device* device, const void*, uint64_t, const dlc_tensor*, uint6
 int32_t run(dlc_executable* executable, const dlc_tensor*, uint64_t, void* context,
             void* (*output)(void*, uint64_t, const char*, const int64_t*, uint64_t), const dlc_error*) {
   const std::string& how = executable->how;
+  if (how.starts_with("crash_")) return crash(how);
   const int64_t four[] = {4}, other[] = {7, 1}, huge[] = {int64_t{1} << 40, int64_t{1} << 40};
   if (how == "wrong_type") return output(context, 0, "s64", four, 1) == nullptr;
   if (how == "wrong_shape") return output(context, 0, "f32", other, 2) == nullptr;

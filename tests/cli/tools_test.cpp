@@ -1,0 +1,202 @@
+// The commands that look for a fault: compare, bisect, reduce. What they find here is there by construction: a machine
+// whose plugin computes nonsense, a pass that changes a bit, a command that dislikes one op.
+#include <algorithm>
+#include <cstdlib>
+
+#include "dlc/io/numpy.h"
+#include "tests/error/json.h"
+
+using namespace dlc;
+using namespace dlc::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::string kLying = " --plugin-path " DLC_BINARY_DIR "/tests/lying";
+
+// The plugin tests/unit/plugin/lying gives zeros for every result.
+void lying_machine(const Folder& f) { f.write("m.yaml", "dlc_hw: 1\nname: liar\nplugin: lying\nclock: 1.0GHz\n"); }
+
+nlohmann::json differs(const Folder& f, const std::string& arguments) {
+  const Outcome o = dlc::test::dlc(f, arguments + " --json");
+  INFO("dlc " << arguments << "\n" << o.out << o.err);
+  REQUIRE(o.code == 1);
+  const auto j = nlohmann::json::parse(o.out, nullptr, false);
+  REQUIRE(j.is_object());
+  REQUIRE(j.contains("match"));
+  CHECK(j["match"] == false);
+  return j;
+}
+
+// x -> conv -> batch norm -> relu: folding the norm into the weights rounds anew.
+onnx::ModelProto normalised() {
+  auto m = model();
+  input(m, "x", {1, 3, 8, 8});
+  weight(m, "w", {4, 3, 3, 3});
+  for (const char* name : {"scale", "shift", "mean", "variance"}) {
+    auto* t = weight(m, name, {4});
+    for (int i = 0; i < 4; ++i) t->set_float_data(i, 0.3F + 0.17F * static_cast<float>(i));
+  }
+  node(m, "Conv", "conv", {"x", "w"}, "c");
+  node(m, "BatchNormalization", "norm", {"c", "scale", "shift", "mean", "variance"}, "n");
+  node(m, "Relu", "act", {"n"}, "y");
+  output(m, "y", {1, 4, 6, 6});
+  return m;
+}
+
+// A program in the folder that fails on graphs which have the op.
+std::string dislikes(const Folder& f, const std::string& op, int code) {
+  f.write("dislikes.sh", "grep -q '= " + op + "(' \"$1\" && { echo \"no " + op + " here\"; exit " +
+                             std::to_string(code) + "; }\nexit 0\n");
+  return "sh " + (f / "dislikes.sh") + " {}";
+}
+
+}  // namespace
+
+TEST_CASE("compare with another device, static and symbolic", "[cli]") {
+  const Folder f("compare_against");
+  f.write("m.onnx", mlp());
+  f.write("s.onnx", mlp("N"));
+  for (const std::string what : {"m.onnx", "s.onnx", "s.onnx --dim N=3"})
+    for (const char* devices : {"--device cpu: --against interp:", "--device interp: --against cpu:",
+                                "--device cpu:?threads=2 --against cpu:?threads=1"}) {
+      const auto j = json_of(f, "compare " + what + " " + devices);
+      CHECK(j["match"] == true);
+      CHECK(j["layers"].size() >= 1);
+    }
+  const auto j = json_of(f, "compare m.onnx --device interp: --against cpu:");
+  REQUIRE(j["layers"].size() == 3);  // the model's own nodes, in its order
+  CHECK(j["layers"][0]["name"] == "fc");
+  CHECK(j["layers"][2]["kernel"] == "y");
+  CHECK(j["against"] == "cpu:");
+  const std::string q = DLC_SOURCE_DIR "/tests/models/fashion_mnist/fashion_int8.onnx --hw=asic --dim N=1";
+  const auto asic = json_of(f, "compare " + q + " --device asic:func --against cpu:");
+  CHECK(asic["layers"].size() > 8);
+}
+
+TEST_CASE("compare names the node and the element where two devices part", "[cli]") {
+  const Folder f("compare_parts");
+  lying_machine(f);
+  f.write("m.dlcg",
+          "dlc.graph 1\ngraph @g {\n  in %x: f32[4]\n  %0: f32[4] = neg(%x) loc \"first\"\n  %1: f32[4] = exp(%0) loc "
+          "\"second\"\n  out %1 \"y\"\n}\n");
+  const auto j = differs(f, "compare m.dlcg --hw=m.yaml --device lying: --against interp:" + kLying);
+  CHECK(j["first_diverging"] == "first");
+  CHECK_THAT(j["layers"][0]["first_difference"].get<std::string>(), Contains("[0]: ") && Contains(" for "));
+  f.write("p.dlcp", must_succeed(f, "m.dlcg --emit=program").out);
+  must_fail(f, "compare p.dlcp --against cpu:", {"is a program", "leave --against out"});
+  must_fail(f, "compare m.dlcg --against onnxruntime", {"is no ONNX model"});
+  must_fail(f, "compare m.dlcg --against tpu:", {"tpu"});
+}
+
+TEST_CASE("compare with onnxruntime, or say that there is none", "[cli]") {
+  const Folder f("compare_onnxruntime");
+  f.write("m.onnx", mlp("N"));
+  must_fail(f, "compare m.onnx --against onnxruntime",
+            {"there is no onnxruntime to compare with", "pip install onnxruntime", "DLC_PYTHON"},
+            "export DLC_PYTHON=/nonexistent/python; ");
+  f.write("python", "#!/bin/sh\necho \"No module named 'onnxruntime'\"\nexit 42\n");
+  std::filesystem::permissions(f / "python", std::filesystem::perms::owner_all);
+  must_fail(f, "compare m.onnx --against onnxruntime", {"No module named 'onnxruntime'"},
+            "export DLC_PYTHON=" + (f / "python") + "; ");
+  const char* python = std::getenv("DLC_PYTHON");
+  const std::string found = python != nullptr ? python : "python3";
+  if (std::system((found + " -c 'import onnxruntime, numpy' 2>/dev/null").c_str()) != 0) {
+    WARN("skipped: no Python with onnxruntime (DLC_PYTHON)");
+    return;
+  }
+  const auto j = json_of(f, "compare m.onnx --dim N=3 --against onnxruntime");
+  CHECK(j["match"] == true);
+  CHECK(j["layers"].size() == 3);
+  CHECK(json_of(f, "bisect m.onnx --dim N=3 --against onnxruntime")["match"] == true);
+}
+
+TEST_CASE("bisect names the pass after which a bit changes", "[cli]") {
+  const Folder f("bisect_pass");
+  f.write("m.onnx", normalised());
+  const auto good = json_of(f, "bisect m.onnx");
+  CHECK(good["match"] == true);
+  CHECK(good["guilty"].is_null());
+  CHECK(good["steps"].size() > 8);  // the import, every pass, the partition's program and code
+  const auto j = differs(f, "bisect m.onnx --tolerance 0 --save d");
+  const auto& guilty = j["guilty"];
+  CHECK(guilty["stage"] == "pass");
+  CHECK(guilty["name"] == "batch_norm_fold");
+  CHECK(guilty["value"] == "y");
+  CHECK(guilty["nodes_before"] == 3);
+  CHECK(guilty["nodes_after"] == 2);
+  CHECK(j["steps"].back()["match"] == false);
+  CHECK_THAT(guilty["first_difference"].get<std::string>(), Contains(" for "));
+  // What was saved is what the pass makes of it.
+  must_succeed(f, "opt d/before.dlct --passes=batch_norm_fold -o again.dlct");
+  CHECK(read_file(f / "again.dlct") == read_file(f / "d/after.dlct"));
+  const Outcome text = dlc::test::dlc(f, "bisect m.onnx --tolerance 0");
+  CHECK_THAT(text.out, Contains("the answer changes after pass batch_norm_fold\n") &&
+                           Contains("3 nodes before it, 2 after") && Contains("dlc opt DIR/before.dlct --passes="));
+}
+
+TEST_CASE("bisect goes on behind the passes", "[cli]") {
+  const Folder f("bisect_device");
+  lying_machine(f);
+  f.write("m.dlcg", "dlc.graph 1\ngraph @g {\n  in %x: f32[4]\n  %0: f32[4] = exp(%x) loc \"n\"\n  out %0 \"y\"\n}\n");
+  const auto j = differs(f, "bisect m.dlcg --hw=m.yaml --device lying:" + kLying);
+  CHECK(j["guilty"]["stage"] == "device");
+  CHECK(j["guilty"]["name"] == "the code of plugin lying");
+  CHECK(j["guilty"]["partition"] == 0);
+  CHECK(j["guilty"]["elements_wrong"] == 4);
+  const auto failed = differs(f, "bisect m.dlcg --hw=m.yaml --device lying:wrong_type" + kLying);
+  CHECK_THAT(failed["guilty"]["failure"].get<std::string>(), Contains("gave 'y' as s64[4]"));
+  const std::string q = DLC_SOURCE_DIR "/tests/models/fashion_mnist/fashion_int8.onnx --hw=asic --dim N=1";
+  const auto asic = json_of(f, "bisect " + q + " --device asic:func");
+  CHECK(asic["steps"][1]["name"] == "commit_numerics");
+  must_succeed(f, "m.dlcg -o m.dlca");
+  must_fail(f, "bisect m.dlca", {"is no graph any more"});
+}
+
+TEST_CASE("reduce finds the one op that a command dislikes", "[cli]") {
+  const Folder f("reduce_op");
+  f.write("m.onnx", normalised());
+  const auto j = json_of(f, "reduce m.onnx -o small.dlct --json -- " + dislikes(f, "relu", 7));
+  CHECK(j["nodes_before"] == 3);
+  CHECK(j["nodes_after"] == 1);
+  CHECK(j["ending"] == "exit code 7");
+  const std::string small = read_file(f / "small.dlct");
+  CHECK_THAT(small, Contains("= relu(") && !Contains("conv"));
+  CHECK_THAT(small, Contains("f32[1,1,1,1]"));
+  // Every command takes it, and the same search finds the same.
+  must_succeed(f, "compare small.dlct");
+  must_succeed(f, "bisect small.dlct");
+  must_succeed(f, "run small.dlct --device cpu:" + std::string(j["inputs"] == "" ? "" : " --input small.inputs.npz"));
+  must_succeed(f, "small.dlct -o small.dlca");
+  must_succeed(f, "reduce m.onnx -o again.dlct -- " + dislikes(f, "relu", 7));
+  CHECK(read_file(f / "again.dlct") == small);
+  // By what it prints; and what does not fail is refused.
+  must_succeed(f, "reduce m.onnx -o match.dlct --match 'no re.u here' -- " + dislikes(f, "relu", 7));
+  CHECK(read_file(f / "match.dlct") == small);
+  must_fail(f, "reduce m.onnx -o none.dlct --match 'something else' -- " + dislikes(f, "relu", 7),
+            {"the command does not fail on the model as it was read: exit code 7, and no line matches"});
+  must_fail(f, "reduce m.onnx -o none.dlct -- " + dislikes(f, "tanh", 7), {"exit code 0", "--expect-exit"});
+  must_fail(f, "reduce m.onnx -o none.dlct --expect-exit 3 -- " + dislikes(f, "relu", 7), {"exit code 7"});
+  must_fail(f, "reduce m.onnx -o none.dlct -- ./no_such_program {}", {"no_such_program", "cannot run the program"});
+  must_be_usage(f, "reduce m.onnx -o none.dlct -- sh run.sh", {"the command has no {}"});
+  must_be_usage(f, "reduce m.onnx -o none.dlct --match '(' -- sh {}", {"is no regular expression"});
+}
+
+TEST_CASE("reduce takes crashes, time and tensors into account", "[cli]") {
+  const Folder f("reduce_ways");
+  lying_machine(f);
+  f.write(
+      "m.dlcg",
+      "dlc.graph 1\ngraph @g {\n  in %x: f32[4]\n  %0: f32[4] = neg(%x) loc \"a\"\n  %1: f32[4] = exp(%0) loc \"b\"\n"
+      "  %2: f32[4] = tanh(%1) loc \"c\"\n  out %2 \"y\"\n}\n");
+  const std::string dlc = DLC_BINARY_DIR "/bin/dlc";
+  const auto crash = json_of(f, "reduce m.dlcg -o crash.dlct --json -- env DLC_CRASH_DIR= " + dlc +
+                                    " run {} --input {inputs} --hw=m.yaml --device lying:crash_read" + kLying);
+  CHECK(crash["ending"] == "signal 11");
+  CHECK(crash["nodes_after"] <= 1);  // it crashes whatever it is given
+  const auto compared = json_of(f, "reduce m.dlcg -o first.dlct --match '.match.: false' --json -- " + dlc +
+                                       " compare {} --hw=m.yaml --device lying:" + kLying);
+  CHECK(compared["nodes_after"] <= 1);
+  const auto hang = json_of(f, "reduce m.dlcg -o hang.dlct --time-limit 0.2 --tries 5 --json -- sh -c 'sleep 5' {}");
+  CHECK(hang["ending"] == "not done in time");
+}
