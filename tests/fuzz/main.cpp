@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "dlc/io/file.h"
+#include "dlc/passes/pass.h"
 #include "tests/fuzz/case_file.h"
 #include "tests/fuzz/isolate.h"
 #include "tests/fuzz/random_graph.h"
