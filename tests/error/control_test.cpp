@@ -128,7 +128,7 @@ TEST_CASE("control flow is explained and compared like the rest", "[error][contr
   for (const char* node : {"Loop ", "Branch ", "grow ", "double ", "sum ", "neg "}) CHECK_THAT(said, Contains(node));
   CHECK_THAT(said, Contains("a run decides how often its body runs"));
   inputs(f, true, 5);
-  CHECK_THAT(must_succeed(f, "compare m.dlct --device cpu: --input x.npz").out, Contains("agree with the interpreter"));
+  CHECK_THAT(must_succeed(f, "compare m.dlct --device cpu: --input x.npz").out, Contains("agree with interp:"));
   const std::string text = must_succeed(f, "m.dlct --emit=program").out;
   CHECK_THAT(text, Contains("# then loop; its bodies follow"));
   must_succeed(f, "m.dlct --emit=graph -o g.dlct");
