@@ -132,6 +132,9 @@ bool nonzero(const Val& divisor, const Known& known) {
 bool operator_defined(const ValNode& v, const Known& known) {
   if (v.kind == ValKind::call)
     return (v.fn() != Fn::tdiv && v.fn() != Fn::fmod) || v.type.is_float() || nonzero(v.args[1], known);
+  // Nothing has no largest element to point at.
+  if (v.kind == ValKind::reduce && (v.reduce_op() == ReduceOp::argmax || v.reduce_op() == ReduceOp::argmin))
+    return std::ranges::all_of(v.loops, [&](const Loop& l) { return provably_lt(0, l.extent, known.ranges); });
   if (v.kind != ValKind::binary) return true;
   switch (v.binary_op()) {
     case BinaryOp::floor_div:

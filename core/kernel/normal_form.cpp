@@ -107,19 +107,33 @@ class Normaliser {
     const Val r = children(v, place);
     if (r->kind != ValKind::reduce) return r;
     // Without its guard it may read out of bounds, or what its seq has not written yet.
-    if (place.guarded && (level(r) > 0 || !provably_defined(r, k_, place.known))) return r;
+    if (place.guarded && (level(r) > 0 || !provably_defined(r, k_, outside(r, place)))) return r;
     return may_stay_out_of_reach(r, place) ? r : extract(r, place);
+  }
+
+  // What is known where v is computed once it is taken out: that a loop it leaves has a point is not.
+  Known outside(const Val& v, const Place& place) const {
+    Known known = place.known;
+    const auto symbols = free_symbols(v);
+    const auto leave = [&](const std::vector<Loop>& loops) {
+      for (const Loop& l : loops)
+        if (!symbols.contains(l.var)) known.ranges.erase(l.var);
+    };
+    leave(place.loops);
+    for (size_t i = level(v); i < seqs_.size(); ++i) leave(seqs_[i].loops);
+    return known;
   }
 
   // In loops that may have no points v need not be defined; taken out of them, it must.
   bool may_stay_out_of_reach(const Val& v, const Place& place) const {
     const auto symbols = free_symbols(v);
+    const Known known = outside(v, place);
     const auto leaves = [&](const Loop& l) {
-      return !symbols.contains(l.var) && !provably_lt(0, l.extent, place.known.ranges);
+      return !symbols.contains(l.var) && !provably_lt(0, l.extent, known.ranges);
     };
     bool out = std::ranges::any_of(place.loops, leaves);
     for (size_t i = level(v); i < seqs_.size(); ++i) out = out || std::ranges::any_of(seqs_[i].loops, leaves);
-    return out && !provably_defined(v, k_, place.known);
+    return out && !provably_defined(v, k_, known);
   }
 
   // v with the reductions inside it taken out.

@@ -120,6 +120,22 @@ TEST_CASE("a guarded reduction moves only when it is defined without the guard")
   CHECK(unwritten.find("Y_1") == std::string::npos);
 }
 
+TEST_CASE("the position of a largest element stays where there may be none: in its guard, in loops without points") {
+  const std::string guarded =
+      statements(kernel("for n < N, m < M: Y[n, m] = if m == ((argmax[j < M] X[n, j]) ?: 0) then 1 else 0"));
+  CHECK(guarded.find("Y_1") == std::string::npos);
+  const std::string plain =
+      statements(kernel("for n < N, m < M: Y[n, m] = if m == (argmax[j < M] X[n, j]) then 1 else 0"));
+  CHECK(plain.find("Y_1") == std::string::npos);
+  const std::string some =
+      statements(kernel("for n < N, m < M: Y[n, m] = if m == (argmax[j < M + 1] X[n, j % M]) then 1 else 0"));
+  CHECK(some.find("Y_1") == std::string::npos);  // X[n, j % M] has no meaning for M = 0
+  const std::string known = statements(
+      "dlc.kernel 1\nkernel @k { in X: f32[N,4] out Y: f32[N,4] "
+      "for n < N, m < 4: Y[n, m] = if m == ((argmax[j < 4] X[n, j]) ?: 0) then 1 else 0 }");
+  CHECK(known.starts_with("  for n < N:\n    Y_1[n] = argmax[j < 4] X[n, j]\n"));
+}
+
 TEST_CASE("an invalid kernel is refused") {
   Kernel k;
   k.inputs = {3};
