@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kMostCorners = 8;
 constexpr size_t kFarBits = 36;
 constexpr size_t kMostSums = 64;
+constexpr Wide kUnbounded = Wide{1} << 80;
 constexpr size_t kSearched = 3;  // terms of a difference that is worth a search
 
 // max(a, b) + c is the larger of a + c and b + c. Too many maxima stay.
@@ -83,8 +84,7 @@ bool Order::provably_le(const Expr& a, const Expr& b) {
   if (const auto c = difference.constant()) return *c >= 0;
   if (const auto it = known_.find(difference); it != known_.end()) return it->second;
   bool yes = std::ranges::none_of(values(difference), [](const auto& v) { return v && *v < 0; });
-  yes = yes && (by_linear_bounds(difference, symbols_) || by_partners(difference) ||
-                (products(difference).size() <= kSearched && provably_nonneg(difference, symbols_)));
+  yes = yes && (by_linear_bounds(difference, symbols_) || by_partners(difference) || by_search(difference));
   known_.emplace(difference, yes);
   return yes;
 }
@@ -113,6 +113,88 @@ bool Order::by_partners(const Expr& difference) {
     added.erase(partner);
   }
   return true;
+}
+
+// The symbols of e and those that bound them.
+std::set<std::string> Order::symbols_behind(const Expr& e) const {
+  std::set<std::string> all;
+  std::vector<Expr> open{e};
+  while (!open.empty()) {
+    const Expr next = open.back();
+    open.pop_back();
+    for (const std::string& s : next.symbols()) {
+      if (!all.insert(s).second) continue;
+      const auto it = symbols_.find(s);
+      if (it != symbols_.end() && it->second.upper) open.emplace_back(it->second.upper);
+    }
+  }
+  return all;
+}
+
+// e is their sum, and no two have a symbol in common.
+std::vector<Expr> Order::independent_parts(const Expr& e) const {
+  struct Part {
+    Expr sum;
+    std::set<std::string> symbols;
+  };
+  std::vector<Part> parts;
+  for (const Product& p : products(e)) {
+    Part joined{of_product(p), symbols_behind(of_product(p))};
+    std::erase_if(parts, [&](const Part& other) {
+      if (std::ranges::none_of(other.symbols, [&](const auto& s) { return joined.symbols.contains(s); })) return false;
+      joined.sum = joined.sum + other.sum;
+      joined.symbols.insert(other.symbols.begin(), other.symbols.end());
+      return true;
+    });
+    parts.push_back(std::move(joined));
+  }
+  std::vector<Expr> sums;
+  for (Part& p : parts) sums.push_back(std::move(p.sum));
+  return sums;
+}
+
+// Nothing where the points say nothing.
+Order::Reach* Order::reach_of(const Expr& part) {
+  if (const auto it = reach_.find(part); it != reach_.end()) return &it->second;
+  std::optional<int64_t> least;
+  for (const auto& v : values(part))
+    if (v && (!least || *v < *least)) least = v;
+  if (!least) return nullptr;
+  return &reach_.emplace(part, Reach{std::min(bounds(part, symbols_).lo, *least), *least}).first->second;
+}
+
+bool Order::search(const Expr& e) {
+  ++searches_;
+  return provably_nonneg(e, symbols_);
+}
+
+// The least values of parts that share no symbol add up, so each is narrowed down by itself, until the sum is decided.
+// What was learnt of a part holds for the next difference that it is in.
+bool Order::by_search(const Expr& difference) {
+  if (products(difference).size() > kSearched) return false;
+  const std::vector<Expr> parts = independent_parts(difference);
+  std::vector<Reach*> reach;  // the map never moves its values
+  for (const Expr& part : parts) reach.push_back(reach_of(part));
+  if (parts.size() < 2 || std::ranges::count(reach, nullptr) > 0) return search(difference);
+  for (;;) {
+    Wide proven = 0, limit = 0;
+    for (const Reach* r : reach) {
+      proven += r->proven == Interval::kNegInf ? -kUnbounded : Wide{r->proven};
+      limit += r->limit;
+    }
+    if (proven >= 0) return true;
+    if (limit < 0) return false;
+    const auto gap = [](const Reach* r) { return Wide{r->limit} - r->proven; };
+    const auto k = static_cast<size_t>(std::ranges::max_element(reach, {}, gap) - reach.begin());
+    // What it has to be at least with the others at their limits; once that much is proven, halfway to its limit.
+    const Wide needed = Wide{reach[k]->limit} - limit;
+    const auto tried = static_cast<int64_t>(
+        needed > reach[k]->proven ? needed : reach[k]->limit - (Wide{reach[k]->limit} - reach[k]->proven) / 2);
+    if (search(parts[k] - tried))
+      reach[k]->proven = tried;
+    else
+      reach[k]->limit = tried - 1;
+  }
 }
 
 }  // namespace dlc::detail
