@@ -25,24 +25,35 @@ bool le(const Expr& a, const Expr& b, const Ranges& ranges) {
   return ranges.empty() ? bounds(d, ranges).lo >= 0 : provably_nonneg(d, ranges);
 }
 
+struct Leaf {
+  Expr value;
+  bool of_b;  // the second operand's
+};
+
 Expr extremum(AtomKind kind, const Expr& a, const Expr& b, const Ranges& ranges) {
   if (!a.valid() || !b.valid()) return Expr::invalid();
-  std::vector<Expr> leaves;
+  std::vector<Expr> leaves, of_b;
   collect(a, kind, leaves);
-  collect(b, kind, leaves);
-  std::sort(leaves.begin(), leaves.end(), structurally_less);
-  // A leaf leaves when another is always at least as extreme. Of two equal ones the first stays.
-  std::vector<Expr> kept;
-  for (const Expr& x : leaves) {
-    auto beats = [&](const Expr& p, const Expr& q) {
-      return kind == AtomKind::min ? le(p, q, ranges) : le(q, p, ranges);
-    };
-    if (std::any_of(kept.begin(), kept.end(), [&](const Expr& k) { return beats(k, x); })) continue;
-    std::erase_if(kept, [&](const Expr& k) { return beats(x, k); });
+  collect(b, kind, of_b);
+  std::vector<Leaf> sorted;
+  for (const Expr& x : leaves) sorted.push_back({x, false});
+  for (const Expr& x : of_b) sorted.push_back({x, true});
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Leaf& x, const Leaf& y) { return structurally_less(x.value, y.value); });
+  // A leaf leaves when another is always at least as extreme. Of two equal ones the first stays. Leaves of one chain
+  // were compared when it was built, which only ranges can change.
+  const auto beats = [&](const Leaf& p, const Leaf& q) {
+    if (ranges.empty() && p.of_b == q.of_b) return false;
+    return kind == AtomKind::min ? le(p.value, q.value, ranges) : le(q.value, p.value, ranges);
+  };
+  std::vector<Leaf> kept;
+  for (const Leaf& x : sorted) {
+    if (std::any_of(kept.begin(), kept.end(), [&](const Leaf& k) { return beats(k, x); })) continue;
+    std::erase_if(kept, [&](const Leaf& k) { return beats(x, k); });
     kept.push_back(x);
   }
-  Expr e = kept.back();
-  for (size_t i = kept.size() - 1; i-- > 0;) e = make_atom(kind, {kept[i], e});
+  Expr e = kept.back().value;
+  for (size_t i = kept.size() - 1; i-- > 0;) e = make_atom(kind, {kept[i].value, e});
   return e;
 }
 

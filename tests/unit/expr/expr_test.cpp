@@ -179,3 +179,19 @@ TEST_CASE("symbols, bounds and the structural order") {
   CHECK(substitute(parse("select(n - 1, x // n, 5)"), {{"n", 0}}) == Expr(5));
   CHECK_FALSE(substitute(parse("x // n"), {{"n", 0}}).valid());
 }
+
+TEST_CASE("a maximum of many is the same in whichever order it is built, and loses what is below a new leaf") {
+  Expr chain(0), reversed(0);
+  constexpr int kLeaves = 60;
+  for (int i = 0; i < kLeaves; ++i) {
+    chain = max(chain, Expr::symbol("N" + std::to_string(i)));
+    reversed = max(reversed, Expr::symbol("N" + std::to_string(kLeaves - 1 - i)));
+  }
+  REQUIRE(chain.valid());
+  CHECK(chain == reversed);
+  CHECK(max(chain, Expr::symbol("N7")) == chain);
+  CHECK(max(chain, Expr::symbol("N7") + 1) != chain);
+  const std::string text = to_string(max(chain, Expr::symbol("N7") + 1));
+  CHECK(text.find("N7 + 1") != std::string::npos);
+  CHECK(text.find("N7,") == std::string::npos);  // below N7 + 1
+}
