@@ -1,7 +1,9 @@
 // min, max and select. A min of several is kept as one sorted chain without duplicates, so it is the same node in
-// whichever order it was built.
+// whichever order it was built. Chains of more than kLongChain are chains of chains: nesting is limited, their number
+// is not.
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "core/expr/node.h"
 #include "dlc/base/checked.h"
@@ -23,6 +25,23 @@ bool le(const Expr& a, const Expr& b, const Ranges& ranges) {
   const Expr d = b - a;
   if (!d.valid()) return false;
   return ranges.empty() ? bounds(d, ranges).lo >= 0 : provably_nonneg(d, ranges);
+}
+
+constexpr size_t kLongChain = 64;
+
+// Of at least one.
+Expr chain(AtomKind kind, std::vector<Expr> leaves) {
+  const auto of = [&](std::span<const Expr> part) {
+    Expr e = part.back();
+    for (size_t i = part.size() - 1; i-- > 0;) e = make_atom(kind, {part[i], e});
+    return e;
+  };
+  const std::span<const Expr> all = leaves;
+  if (all.size() <= kLongChain) return of(all);
+  constexpr size_t kLink = 16;
+  std::vector<Expr> links;
+  for (size_t i = 0; i < all.size(); i += kLink) links.push_back(of(all.subspan(i, std::min(kLink, all.size() - i))));
+  return chain(kind, std::move(links));
 }
 
 struct Leaf {
@@ -52,9 +71,9 @@ Expr extremum(AtomKind kind, const Expr& a, const Expr& b, const Ranges& ranges)
     std::erase_if(kept, [&](const Leaf& k) { return beats(x, k); });
     kept.push_back(x);
   }
-  Expr e = kept.back().value;
-  for (size_t i = kept.size() - 1; i-- > 0;) e = make_atom(kind, {kept[i].value, e});
-  return e;
+  std::vector<Expr> values;
+  for (const Leaf& k : kept) values.push_back(k.value);
+  return chain(kind, std::move(values));
 }
 
 }  // namespace
