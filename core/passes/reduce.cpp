@@ -83,13 +83,16 @@ class Reducer {
   // One output alone: an earlier value, or one of several.
   bool outputs() {
     const Graph& g = now_.graph;
-    for (const NodeId n : g.order())
+    const bool is_one = g.outputs.size() == 1;
+    const NodeId last = is_one ? g.value(g.outputs[0]).producer : kNoNode;
+    for (const NodeId n : g.order()) {
+      if (is_one && (last == kNoNode || n == last)) break;  // what comes now is no smaller
       for (const ValueId v : g.node(n).outputs) {
-        if (g.outputs.size() == 1 && g.outputs[0] == v) continue;
         Edits e;
         e.outputs = {{v, "y"}};
         if (accept(e)) return true;
       }
+    }
     for (size_t i = 0; i < g.outputs.size() && g.outputs.size() > 1; ++i) {
       Edits e = same();
       e.outputs.erase(e.outputs.begin() + static_cast<std::ptrdiff_t>(i));

@@ -135,6 +135,17 @@ TEST_CASE("bisect names the pass after which a bit changes", "[cli]") {
                            Contains("3 nodes before it, 2 after") && Contains("dlc opt DIR/before.dlct --passes="));
 }
 
+TEST_CASE("bisect saves over nothing that it reads", "[cli]") {
+  const Folder f("bisect_save");
+  const std::string text = "dlc.graph 1\ngraph @g {\n  in %x: f32[4]\n  %0: f32[4] = neg(%x)\n  out %0 \"y\"\n}\n";
+  for (const char* name : {"before.dlct", "after.dlct"}) {
+    f.write(name, text);
+    must_fail(f, std::string("bisect ") + name + " --save .", {"is an input of this command"});
+    CHECK(read_file(f / name) == text);
+  }
+  must_fail(f, "bisect before.dlct --save after.dlct", {"after.dlct"});
+}
+
 TEST_CASE("bisect goes on behind the passes", "[cli]") {
   const Folder f("bisect_device");
   lying_machine(f);
@@ -180,6 +191,16 @@ TEST_CASE("reduce finds the one op that a command dislikes", "[cli]") {
   must_fail(f, "reduce m.onnx -o none.dlct -- ./no_such_program {}", {"no_such_program", "cannot run the program"});
   must_be_usage(f, "reduce m.onnx -o none.dlct -- sh run.sh", {"the command has no {}"});
   must_be_usage(f, "reduce m.onnx -o none.dlct --match '(' -- sh {}", {"is no regular expression"});
+}
+
+TEST_CASE("reduce does not take turns between the results of a node", "[cli]") {
+  const Folder f("reduce_turns");
+  f.write("m.dlcg",
+          "dlc.graph 1\ngraph @g {\n  in %x: f32[8,6]\n  %0: f32[8,6] = neg(%x)\n"
+          "  %1: f32[8,2], %2: s64[8,2] = top_k(%0) {axis = 1, k = 2}\n  out %1 \"v\"\n  out %2 \"i\"\n}\n");
+  const auto j = json_of(f, "reduce m.dlcg -o small.dlct --json -- " + dislikes(f, "top_k", 7));
+  CHECK(j["nodes_after"] == 1);
+  CHECK(j["tries"] < 60);
 }
 
 TEST_CASE("reduce takes crashes, time and tensors into account", "[cli]") {

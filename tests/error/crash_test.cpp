@@ -95,6 +95,29 @@ TEST_CASE("a crash while compiling leaves a bundle, which is replayed", "[error]
   CHECK_FALSE(fs::exists(f / "m.dlca"));
 }
 
+TEST_CASE("a replay writes nothing where the command did: results named in one word, or not at all", "[error]") {
+  for (const std::string result : {"-oinner.dlca", ""}) {
+    const Folder f("crash_result");
+    machine(f, "crash_emit");
+    CHECK(dlc::test::dlc(f, "--hw=m.yaml m.dlcg " + result + kPath, kHere).code == kBySignal + SIGSEGV);
+    const std::string bundle = bundle_of(f);
+    machine(f, "");  // it no longer crashes
+    const auto j = manifest_of(bundle);
+    for (const auto& file : j["files"])
+      f.write("crashes/" + fs::path(bundle).filename().string() + "/" + file["path"].get<std::string>(),
+              read_file(f / fs::path(file["original"].get<std::string>()).filename().string()));
+    f.write("inner.dlca", "mine");
+    const auto files = f.files();
+    fs::remove(f / "m.yaml");
+    const Outcome r = dlc::test::dlc(f, "replay " + bundle, kHere);
+    INFO(r.out << r.err);
+    CHECK(r.code == 0);
+    machine(f, "");
+    CHECK(f.files() == files);
+    CHECK(read_file(f / "inner.dlca") == "mine");
+  }
+}
+
 TEST_CASE("crashes of every kind while running are told, also as JSON", "[error]") {
   const Folder f("crash_run");
   machine(f, "");

@@ -306,6 +306,14 @@ Result<int> bisect(Options& o, Context& cx) {
   if (o.against == kOnnxruntime && !o.model.file.ends_with(".onnx"))
     return fail({o.model.file, 0, 0, {}}, "is no ONNX model: onnxruntime cannot run it",
                 "give the .onnx file, or another --against");
+  if (!o.save.empty()) {
+    std::error_code ec;
+    std::filesystem::create_directories(o.save, ec);
+    const auto given = files_of(o.model, o.inputs);
+    for (const char* name : {"/before.dlct", "/after.dlct"})
+      for (const std::string& file : {o.save + name, weights_beside(o.save + name)})
+        DLC_CHECK(check_output(file, given));
+  }
   Bisection bisection(o, cx);
   DLC_TRY(const Guilty g, bisection.run());
   const auto nodes = [](const std::optional<Graph>& graph) { return graph ? graph->order().size() : size_t{0}; };
@@ -329,8 +337,6 @@ Result<int> bisect(Options& o, Context& cx) {
     text = fmt::format("the answer changes after {}{}{}\n", is_pass ? "pass " : "", g.name, where) + what_differs(g);
   }
   if (is_pass && !o.save.empty()) {
-    std::error_code ec;
-    std::filesystem::create_directories(o.save, ec);
     Result<> ok;
     result["guilty"]["before"] = dump_of(*g.before, o.save, "before.dlct", ok);
     result["guilty"]["after"] = dump_of(*g.after, o.save, "after.dlct", ok);

@@ -9,6 +9,7 @@
 
 #include "dlc/io/file.h"
 #include "dlc/passes/reduce.h"
+#include "tools/dlc/crash.h"
 #include "tools/dlc/model.h"
 #include "tools/dlc/output.h"
 #include "tools/dlc/scratch.h"
@@ -165,6 +166,7 @@ Result<int> reduce_model(Options& o, Context& cx) {
                 "give it another ending: .dlct");
   const std::vector<std::string> outputs = {o.output, weights_beside(o.output), inputs_beside(o.output)};
   for (const std::string& file : outputs) DLC_CHECK(check_output(file, files_of(o.model, o.inputs)));
+  setenv(crash::kFolderVariable, "", 1);  // crashes of the command are what is looked for, not news
   DLC_TRY(Sample whole, read_sample(o, cx));
   const size_t nodes_before = whole.graph.order().size();
   DLC_TRY(const Scratch folder, Scratch::make());

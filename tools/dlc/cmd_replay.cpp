@@ -72,6 +72,10 @@ Result<int> replay(const Options& o, Context& cx) {
   DLC_TRY(const Scratch results, Scratch::make());
   DLC_TRY(const Replay r, read_bundle(o.bundle, results));
   setenv(crash::kFolderVariable, "", 1);  // one bundle is enough
+  // Results without a name of their own go where the command runs.
+  std::error_code ec;
+  fs::current_path(results.path(), ec);
+  if (ec) return fail({results.path(), 0, 0, {}}, "cannot be entered: " + ec.message());
   DLC_TRY(const Ran ran, run_program(r.command, o.seconds));
   const bool again = r.signal != 0 ? ran.signal == r.signal : ran.code == kInternal;
   const std::string ending = ran.timed_out     ? fmt::format("not done after {} s", o.seconds)

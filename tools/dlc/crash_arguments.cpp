@@ -20,6 +20,8 @@ Word word_of(const std::string& text, const std::string& before_it) {
   const size_t equals = text.find('=');
   std::error_code ec;
   if (is_result(before_it)) return {"", text, "", Word::Role::output};
+  if (text.starts_with("-o") && text.size() > 2 && text[2] != '=')
+    return {"-o", text.substr(2), "", Word::Role::output};
   if (text.starts_with("-") && equals != std::string::npos && is_result(text.substr(0, equals)))
     return {text.substr(0, equals + 1), text.substr(equals + 1), "", Word::Role::output};
   for (const size_t begin : {size_t{0}, equals == std::string::npos ? size_t{0} : equals + 1})

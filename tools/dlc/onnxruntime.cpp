@@ -27,12 +27,13 @@ try:
 except ImportError as e:
     sys.stdout.write(str(e))
     sys.exit(42)
-model, given, results = sys.argv[1:4]
+model, given, results, folder = sys.argv[1:5]
 options = ort.SessionOptions()
 options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 options.log_severity_level = 3
+options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
 try:
-    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(open(model, "rb").read(), options, providers=["CPUExecutionProvider"])
     inputs = numpy.load(given)
     names = [i.name for i in session.get_inputs()]
     feed = {n: inputs[str(names.index(n))] for n in names}
@@ -45,16 +46,6 @@ kept = [(n, t) for n, t in zip(names, outputs) if isinstance(t, numpy.ndarray) a
 numpy.savez(results + "/values.npz", **{str(i): t for i, (n, t) in enumerate(kept)})
 open(results + "/names", "w").write("".join(n + "\n" for n, t in kept))
 )";
-
-// What a model's external data is named by is relative to its folder.
-void link_neighbours(const std::string& model, const Scratch& to) {
-  std::error_code ec;
-  for (const auto& e : fs::directory_iterator(fs::absolute(model, ec).parent_path(), ec)) {
-    std::error_code taken;
-    const fs::path at = to / e.path().filename().string();
-    if (!fs::exists(at, taken)) fs::create_symlink(e.path(), at, taken);
-  }
-}
 
 std::vector<std::string> lines(std::string_view text) {
   std::vector<std::string> out;
@@ -73,7 +64,6 @@ Result<NamedTensors> run_onnxruntime(const std::string& model, const NamedTensor
   DLC_TRY(const Scratch files, Scratch::make());
   DLC_TRY(const auto bytes, onnx_with_outputs(model, values));
   DLC_CHECK(write_file(files / "with_outputs.onnx", bytes));
-  link_neighbours(model, files);
   DLC_TRY(const OnnxSignature signature, read_onnx_signature(model));
   NamedTensors numbered;
   for (size_t i = 0; i < signature.inputs.size(); ++i)
@@ -82,8 +72,10 @@ Result<NamedTensors> run_onnxruntime(const std::string& model, const NamedTensor
   DLC_CHECK(write_npz(files / "inputs.npz", numbered));
   const char* chosen = std::getenv("DLC_PYTHON");
   const std::string python = chosen != nullptr && *chosen != 0 ? chosen : "python3";
-  const auto ran =
-      run_program({python, "-c", kScript, files / "with_outputs.onnx", files / "inputs.npz", files.path()}, kSeconds);
+  std::error_code ec;
+  const std::string folder = fs::absolute(model, ec).parent_path().string();  // of its external data
+  const auto ran = run_program(
+      {python, "-c", kScript, files / "with_outputs.onnx", files / "inputs.npz", files.path(), folder}, kSeconds);
   if (!ran || ran->code == kNoModule)
     return fail({},
                 fmt::format("there is no onnxruntime to compare with: {}", ran ? ran->output : ran.error().message()),
