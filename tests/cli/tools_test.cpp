@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "dlc/io/numpy.h"
+#include "dlc_test/skip.h"
 #include "tests/error/json.h"
 
 using namespace dlc;
@@ -99,16 +100,21 @@ TEST_CASE("compare with onnxruntime, or say that there is none", "[cli]") {
   std::filesystem::permissions(f / "python", std::filesystem::perms::owner_all);
   must_fail(f, "compare m.onnx --against onnxruntime", {"No module named 'onnxruntime'"},
             "export DLC_PYTHON=" + (f / "python") + "; ");
+}
+
+TEST_CASE("compare and bisect with onnxruntime, and leave the files beside the model alone", "[.onnxruntime]") {
   const char* python = std::getenv("DLC_PYTHON");
   const std::string found = python != nullptr ? python : "python3";
-  if (std::system((found + " -c 'import onnxruntime, numpy' 2>/dev/null").c_str()) != 0) {
-    WARN("skipped: no Python with onnxruntime (DLC_PYTHON)");
-    return;
-  }
+  if (std::system((found + " -c 'import onnxruntime, numpy' 2>/dev/null").c_str()) != 0)
+    DLC_SKIP("onnxruntime is in no Debian package, and no Python has it (set DLC_PYTHON)");
+  const Folder f("with_onnxruntime");
+  f.write("m.onnx", mlp("N"));
+  for (const char* name : {"inputs.npz", "values.npz", "names"}) f.write(name, "mine");
   const auto j = json_of(f, "compare m.onnx --dim N=3 --against onnxruntime");
   CHECK(j["match"] == true);
   CHECK(j["layers"].size() == 3);
   CHECK(json_of(f, "bisect m.onnx --dim N=3 --against onnxruntime")["match"] == true);
+  for (const char* name : {"inputs.npz", "values.npz", "names"}) CHECK(read_file(f / name) == "mine");
 }
 
 TEST_CASE("bisect names the pass after which a bit changes", "[cli]") {
