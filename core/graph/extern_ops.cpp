@@ -246,7 +246,6 @@ constexpr Entry kTable[] = {
     {"compress", compress},
     {"non_max_suppression", non_max_suppression},
     {"non_zero", non_zero},
-    {"roi_align_adaptive", roi_align_adaptive},
     {"top_k", top_k},
     {"unique", unique},
 };

@@ -19,7 +19,4 @@ using ExternOp = Result<std::vector<Tensor>> (*)(std::span<const Tensor> inputs,
 
 ExternOp find_extern_op(std::string_view name);  // null when there is none
 
-// Of the table in extern_ops.cpp, in files of their own.
-Result<std::vector<Tensor>> roi_align_adaptive(std::span<const Tensor> inputs, const Attributes& attrs);
-
 }  // namespace dlc

@@ -89,11 +89,12 @@ struct RangeVar {
   friend bool operator==(const RangeVar&, const RangeVar&);
 };
 
-// in [lo, hi] or in {a, b}
+// in [lo, hi] or in {a, b}; of an operand also from [lo, hi]
 struct Domain {
   enum class Kind : uint8_t { none, range, set };
   Kind kind = Kind::none;
-  bool open = false;  // range: without its ends
+  bool open = false;   // range: without its ends
+  bool drawn = false;  // from: random elements come from there, others are as valid
   std::vector<Node> values;
   friend bool operator==(const Domain&, const Domain&) = default;
 };

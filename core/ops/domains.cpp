@@ -47,7 +47,8 @@ Result<std::vector<std::optional<ElementDomain>>> element_domains(const RecordAs
 }
 
 bool has_domain(const Record& record, size_t operand) {
-  return record.ast().operands[operand].domain.kind == Domain::Kind::range;
+  const Domain& d = record.ast().operands[operand].domain;
+  return d.kind == Domain::Kind::range && !d.drawn;
 }
 
 Result<> check_elements(const RecordSet& set, const Record& record, std::span<const Operand> operands,
@@ -56,6 +57,7 @@ Result<> check_elements(const RecordSet& set, const Record& record, std::span<co
   DLC_TRY(const auto domains, element_domains(record.ast(), operands, attrs, ranges, set.defs()));
   for (const ConstantOperand& c : constants) {
     const auto& domain = domains[c.operand];
+    if (!has_domain(record, c.operand)) continue;
     for (int64_t i = 0; domain && i < c.value->elements(); ++i) {
       const double x = c.value->get_double(i);
       if (domain->contains(x)) continue;

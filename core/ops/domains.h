@@ -1,5 +1,5 @@
 // What a record says of the elements of its operands: the indices of a gather lie in [-d, d - 1], a scale in (0, inf).
-// Random operands are drawn from there, and a constant must lie there.
+// Random operands are drawn from there, and a constant must lie there, unless the record says `from` instead of `in`.
 #pragma once
 
 #include <limits>

@@ -114,7 +114,9 @@ class Parser : private ExprParser {
       DLC_TRY(o.type, type());
     }
     o.optional = accept("?");
-    DLC_TRY(o.domain, domain());
+    const bool drawn = accept("from");
+    DLC_TRY(o.domain, drawn ? values() : domain());
+    o.domain.drawn = drawn;
     return o;
   }
 
@@ -135,9 +137,10 @@ class Parser : private ExprParser {
     return d;
   }
 
-  Result<Domain> domain() {
+  Result<Domain> domain() { return accept("in") ? values() : Domain(); }
+
+  Result<Domain> values() {
     Domain d;
-    if (!accept("in")) return d;
     std::string_view end = "]";
     d.kind = Domain::Kind::range;
     if (accept("{")) {

@@ -98,13 +98,14 @@ std::string show(const Node& n, int context) {
 }
 
 std::string show(const Domain& d) {
+  const std::string word = d.drawn ? " from " : " in ";
   switch (d.kind) {
     case Domain::Kind::none:
       return {};
     case Domain::Kind::range:
-      return d.open ? " in (" + comma(d.values) + ")" : " in [" + comma(d.values) + "]";
+      return word + (d.open ? "(" + comma(d.values) + ")" : "[" + comma(d.values) + "]");
     case Domain::Kind::set:
-      return " in {" + comma(d.values) + "}";
+      return word + "{" + comma(d.values) + "}";
   }
   return {};
 }

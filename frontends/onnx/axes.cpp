@@ -95,9 +95,17 @@ Result<ValueId> reduce_over(const NodeView& n, const char* record, size_t axes, 
   return reshaped(n, y, std::move(rest));
 }
 
-Result<ValueId> along_axis(const NodeView& n, const char* record, const Expr& axis, Attrs attrs) {
+Result<ValueId> along_axis(const NodeView& n, const char* record, size_t axes, const Expr& axis, Attrs attrs) {
   const std::vector<Expr> shape = n.type(0).shape;
   if (std::ranges::any_of(shape, [](const Expr& d) { return d.is(0); })) return n.in(0);  // no elements
+  if (shape.size() == 1) {  // the axis decides nothing; that it is one, a run finds out by taking a 1 there
+    DLC_TRY(const ValueId one, filled(n, 1, 1));
+    DLC_TRY(const auto lead, at_axes(n, axes, one, one, "axis", kSize));
+    DLC_TRY(const ValueId view, reshaped(n, n.in(0), {lead[0], shape[0]}));
+    attrs["axis"] = Expr(1);
+    DLC_TRY(const ValueId y, n.emit(record, {view}, std::move(attrs)));
+    return reshaped(n, y, shape);
+  }
   std::vector<Expr> before, after;
   for (size_t i = 0; i < shape.size(); ++i) {
     Expr left(1), right(1);

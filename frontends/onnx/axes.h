@@ -25,8 +25,9 @@ Result<std::vector<Expr>> at_axes(const NodeView& n, size_t axes, ValueId given,
 // `record` over these axes of input 0 (its attribute `axes`): every dim becomes two, what stays and what is reduced,
 // one of which is 1, so that every second one is reduced;
 Result<ValueId> reduce_over(const NodeView& n, const char* record, size_t axes, bool keep);
-// `record` along one axis of input 0 (its attribute `axis`), whose result has the same shape: on three dims.
-Result<ValueId> along_axis(const NodeView& n, const char* record, const Expr& axis, Attrs attrs);
+// `record` along one axis of input 0 (its attribute `axis`), whose result has the same shape: on three dims. `axis` is
+// what axes_input() makes of it.
+Result<ValueId> along_axis(const NodeView& n, const char* record, size_t axes, const Expr& axis, Attrs attrs);
 
 Result<ValueId> shape_of(const NodeView& n, ValueId x);
 Result<ValueId> filled(const NodeView& n, int64_t count, int64_t value);  // a list of equal integers

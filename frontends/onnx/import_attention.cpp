@@ -217,7 +217,10 @@ Result<Values> causal_conv(const NodeView& n) {
   } else {
     DLC_TRY(x, n.emit("pad", {x, kNoValue}, {{"lo", Exprs{0, 0, before}}, {"hi", Exprs{0, 0, 0}}}));
   }
-  DLC_TRY(ValueId y, n.emit("conv", {x, n.in(1), n.in(2)}, {{"group", n.type(0).shape[1]}}));
+  ValueId y = n.in(0);  // no steps, no results
+  if (!length.is(0)) {
+    DLC_TRY(y, n.emit("conv", {x, n.in(1), n.in(2)}, {{"group", n.type(0).shape[1]}}));
+  }
   if (activation != "none") {
     DLC_TRY(y, n.emit("swish", {y}));
   }

@@ -131,10 +131,14 @@ Result<Values> conv_transpose(const NodeView& n) {
     std::vector<Expr> hi;
     for (size_t i = 0; i < rank; ++i) {
       const Expr full = (spatial[i] - 1) * stride[i] + out_pad[i] + (w.kernel[i] - 1) * dilation[i] + 1;
-      const Expr out = wanted.empty() ? (auto_pad == "VALID" ? full : spatial[i] * stride[i])
-                                      : Expr(wanted[wanted.size() - rank + i]);
-      // A larger output than the full result ends in elements that no tap reaches.
-      out_pad[i] = out_pad[i] + max(Expr(0), out - full);
+      Expr out = full;
+      if (!wanted.empty()) {
+        out = Expr(wanted[wanted.size() - rank + i]);
+        // A larger output than the full result ends in elements that no tap reaches.
+        out_pad[i] = out_pad[i] + max(Expr(0), out - full);
+      } else if (auto_pad != "VALID") {
+        out = min(full, spatial[i] * stride[i]);
+      }
       const Expr total = max(Expr(0), full - out);
       const Expr half = floor_div(total, 2);
       lo.push_back(auto_pad == "SAME_UPPER" ? half : total - half);

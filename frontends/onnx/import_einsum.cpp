@@ -111,17 +111,22 @@ class Einsum {
     return s;
   }
 
-  // A letter that stands twice: of the two dims, side by side, every (n + 1)-th element.
+  // A letter that stands more than once: of two of its dims, side by side, every (n + 1)-th element.
   Result<> take_diagonals(Term& t) {
     for (size_t i = 0; i < t.dims.size(); ++i) {
       const size_t again = t.dims.find(t.dims[i], i + 1);
       if (again == std::string::npos) continue;
-      std::string wanted = t.dims;
-      wanted.erase(again, 1);
-      wanted.erase(i, 1);
+      std::vector<Expr> perm;
+      std::string rest;
+      for (size_t d = 0; d < t.dims.size(); ++d) {
+        if (d == i || d == again) continue;
+        perm.emplace_back(static_cast<int64_t>(d));
+        rest += t.dims[d];
+      }
+      perm.emplace_back(static_cast<int64_t>(i));
+      perm.emplace_back(static_cast<int64_t>(again));
       const char c = t.dims[i];
-      t.dims[again] = '#';
-      DLC_CHECK(order(t, wanted + c + '#'));
+      DLC_TRY(t.value, n_.emit("transpose", {t.value}, {{"perm", perm}}));
       std::vector<Expr> dims = shape(t);
       const Expr extent = dims.back();
       dims.pop_back();
@@ -130,7 +135,7 @@ class Einsum {
       std::vector<Expr> start(dims.size(), Expr(0)), step(dims.size(), Expr(1));
       step.back() = extent + 1;
       DLC_TRY(t.value, n_.emit("slice", {t.value}, {{"start", start}, {"stop", dims}, {"step", step}}));
-      t.dims = wanted + c;
+      t.dims = rest + c;
       i = static_cast<size_t>(-1);
     }
     return {};

@@ -332,44 +332,79 @@ Result<Values> tile(const NodeView& n) {
   return n.emit_all("tile", {n.in(0)}, {{"repeats", repeats}});
 }
 
-Result<Values> pad(const NodeView& n) {
-  if (!n.has(0)) return n.error("input 0 is missing");
-  const auto rank = static_cast<size_t>(n.rank(0));
-  DLC_TRY(const std::string mode, n.attr_string("mode", "constant"));
-  std::vector<Expr> pads;
-  ValueId value = kNoValue;
-  if (n.opset() >= 11) {
-    DLC_TRY(pads, n.bounds(1, "pads"));
-    value = n.in(2);
-  } else {
-    DLC_TRY(const auto list, n.attr_ints("pads", {}));
-    pads = to_exprs(list);
-    DLC_TRY(const double v, n.attr_float("value", 0.0));
-    DLC_TRY(value, n.scalar(n.type(0).dtype, v));
+// How many elements each dim gains at its beginning and at its end.
+struct Margins {
+  std::vector<Expr> lo, hi;
+};
+
+// Pads at input 1, of axes at input 3 that only the run knows.
+Result<Margins> margins_at_run_time(const NodeView& n) {
+  if (!n.has(1) || n.rank(1) != 1 || n.rank(3) != 1) return n.error("the pads and their axes must be lists");
+  const auto both = n.type(1).shape[0];
+  const Expr count = n.type(3).shape[0];
+  if (both != count * 2)
+    return n.error(fmt::format("pads has {} entries, {} are needed", to_string(both), to_string(count * 2)));
+  DLC_TRY(const ValueId zeros, filled(n, n.rank(0), 0));
+  Margins m;
+  for (const int64_t end : {0, 1}) {
+    DLC_TRY(const ValueId half,
+            n.emit("slice", {n.in(1)},
+                   {{"start", std::vector<Expr>{count * end}}, {"stop", std::vector<Expr>{count * (end + 1)}}}));
+    DLC_TRY((end == 0 ? m.lo : m.hi), at_axes(n, 3, half, zeros, "pads"));
   }
+  return m;
+}
+
+Result<Margins> margins(const NodeView& n) {
+  const auto rank = static_cast<size_t>(n.rank(0));
   std::vector<int64_t> axes;
   if (n.has(3)) {
-    DLC_TRY(const auto known, n.known_ints(3, "axes"));
-    for (const Expr& e : known) {
-      if (!e.constant()) return n.error("the axes are symbolic");
-      axes.push_back(*e.constant());
-    }
-    DLC_TRY(axes, checked_axes(n, std::move(axes), n.rank(0)));
+    DLC_TRY(const auto given, axes_input(n, 3, n.rank(0)));
+    if (!constants(given)) return margins_at_run_time(n);
+    DLC_TRY(axes, checked_axes(n, *constants(given), n.rank(0)));
   } else {
     for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
   }
+  std::vector<Expr> pads;
+  if (n.has(1)) {
+    DLC_TRY(pads, n.bounds(1, "pads"));
+  } else {
+    DLC_TRY(const auto list, n.attr_ints("pads", {}));
+    pads = to_exprs(list);
+  }
   if (pads.size() != 2 * axes.size())
     return n.error(fmt::format("pads has {} entries, {} are needed", pads.size(), 2 * axes.size()));
-  std::vector<Expr> lo(rank, Expr(0));
-  std::vector<Expr> hi(rank, Expr(0));
+  Margins m{std::vector<Expr>(rank, Expr(0)), std::vector<Expr>(rank, Expr(0))};
   for (size_t i = 0; i < axes.size(); ++i) {
-    lo[static_cast<size_t>(axes[i])] = pads[i];
-    hi[static_cast<size_t>(axes[i])] = pads[i + axes.size()];
+    m.lo[static_cast<size_t>(axes[i])] = pads[i];
+    m.hi[static_cast<size_t>(axes[i])] = pads[i + axes.size()];
   }
-  if (value != kNoValue && !n.graph().value(value).type.shape.empty()) {
+  return m;
+}
+
+// Negative margins crop. What a mode repeats is what is left then, so that is cut out first.
+Result<Values> pad(const NodeView& n) {
+  DLC_TRY(const std::string mode, n.attr_string("mode", "constant"));
+  DLC_TRY(Margins m, margins(n));
+  ValueId value = n.in(2), x = n.in(0);
+  if (!n.has(1)) {  // before opset 11
+    DLC_TRY(const double v, n.attr_float("value", 0.0));
+    DLC_TRY(value, n.scalar(n.type(0).dtype, v));
+  } else if (value != kNoValue && !n.type(2).shape.empty()) {
     DLC_TRY(value, n.emit("reshape", {value}, {{"shape", std::vector<Expr>{}}}));
   }
-  return n.emit_all("pad", {n.in(0), value}, {{"lo", lo}, {"hi", hi}, {"mode", mode}});
+  const auto negative = [](const Expr& e) { return !e.constant() || *e.constant() < 0; };
+  if (mode != "constant" && (std::ranges::any_of(m.lo, negative) || std::ranges::any_of(m.hi, negative))) {
+    std::vector<Expr> start, stop = n.type(0).shape;
+    for (size_t i = 0; i < stop.size(); ++i) {
+      start.push_back(max(0 - m.lo[i], 0));
+      stop[i] = stop[i] + min(m.hi[i], 0);
+      m.lo[i] = max(m.lo[i], 0);
+      m.hi[i] = max(m.hi[i], 0);
+    }
+    DLC_TRY(x, n.emit("slice", {x}, {{"start", start}, {"stop", stop}}));
+  }
+  return n.emit_all("pad", {x, value}, {{"lo", m.lo}, {"hi", m.hi}, {"mode", mode}});
 }
 
 // A pad whose amounts are negative where the data are cropped. What is odd goes to the end, of padding and of data.
@@ -420,7 +455,7 @@ Result<Values> cumulative(const NodeView& n) {
   DLC_TRY(const int64_t exclusive, n.attr_int("exclusive", 0));
   Attrs attrs{{"axis", axis[0]}, {"reverse", Expr(reverse != 0)}, {"exclusive", Expr(exclusive != 0)}};
   if (axis[0].constant()) return n.emit_all(Record, {n.in(0)}, std::move(attrs));
-  DLC_TRY(const ValueId y, along_axis(n, Record, axis[0], std::move(attrs)));
+  DLC_TRY(const ValueId y, along_axis(n, Record, 1, axis[0], std::move(attrs)));
   return Values{y};
 }
 constexpr char kCumsum[] = "cumsum";
@@ -474,6 +509,7 @@ constexpr OpEntry kTable[] = {
     {"", "Tile", tile, "tt"},
     {"", "Pad", pad, "t", "", 10},
     {"", "Pad", pad, "ttTT"},
+    {"com.microsoft", "Pad", pad, "ttT"},
     {"", "Trilu", trilu, "tT"},
     {"com.microsoft", "Trilu", trilu, "tT"},
     {"com.microsoft", "ExpandDims", unsqueeze, "tt"},

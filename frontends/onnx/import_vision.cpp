@@ -36,10 +36,22 @@ Result<Values> roi_align(const NodeView& n) {
   Attrs attrs{{"height", Expr(height)},
               {"width", Expr(width)},
               {"scale", scale},
-              {"half_pixel", Expr(coordinates == "half_pixel")},
-              {"mode", mode}};
-  if (samples > 0) attrs["samples"] = Expr(samples);
-  return n.emit_all(samples > 0 ? "roi_align" : "roi_align_adaptive", {n.in(0), n.in(1), n.in(2)}, std::move(attrs));
+              {"half_pixel", Expr(coordinates == "half_pixel")}};
+  ValueId counts = kNoValue;  // of the samples of each region, where the attribute does not say it
+  attrs["samples"] = Expr(samples);
+  if (samples == 0) {
+    Attrs region = attrs;
+    region.erase("samples");
+    DLC_TRY(counts, n.emit("roi_samples", {n.in(1)}, std::move(region)));
+    DLC_TRY(ValueId most, n.emit("reduce_max", {counts}, {{"axes", std::vector<Expr>{0, 1}}}));
+    DLC_TRY(const ValueId none, n.scalar(kS64, 0));
+    DLC_TRY(most, n.emit("max_n", {most, none}));  // of no regions
+    constexpr int64_t kMostSamples = int64_t{1} << 20;
+    DLC_TRY(const auto bound, n.bounds_of(most, "samples", {0, kMostSamples}));
+    attrs["samples"] = bound[0];
+  }
+  attrs["mode"] = mode;
+  return n.emit_all("roi_align", {n.in(0), n.in(1), n.in(2), counts}, std::move(attrs));
 }
 
 // The sizes are those of an image: batch, channels, and two or three more.

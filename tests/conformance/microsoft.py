@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes microsoft.tar.gz beside this file: tests of the com.microsoft ops in ONNX's layout, with onnxruntime's results.
+"""Makes microsoft.tar.gz beside this file: tests in ONNX's layout, with onnxruntime's results, of the com.microsoft ops and
+of what ONNX's own tests leave out.
 
 Needs onnx and onnxruntime (1.32 made what is checked in):  python3 tests/conformance/microsoft.py
 """
@@ -38,19 +39,19 @@ def scalar(value, dtype=np.float32):
     return np.array(value, dtype)
 
 
-def write(name, op, inputs, attributes=None, outputs=1, absent=(), fixed=()):
+def write(name, op, inputs, attributes=None, outputs=1, absent=(), fixed=(), domain="com.microsoft", opset=17):
     """`inputs`: arrays, None for one that is absent; `fixed`: which of them are initializers."""
     given = {i: a for i, a in enumerate(inputs) if a is not None}
     names = [f"i{i}" if i in given else "" for i in range(len(inputs))]
     results = ["" if j in absent else f"o{j}" for j in range(outputs)]
-    node = helper.make_node(op, names, results, op, domain="com.microsoft", **(attributes or {}))
+    node = helper.make_node(op, names, results, op, domain=domain, **(attributes or {}))
     info = lambda n, a: helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
     graph = helper.make_graph(
         [node], name, [info(f"i{i}", a) for i, a in given.items() if i not in fixed],
         [helper.make_empty_tensor_value_info(r) for r in results if r],
         [numpy_helper.from_array(given[i], f"i{i}") for i in fixed])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8 if opset <= 17 else 10)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
@@ -238,6 +239,32 @@ def attention():
           {"rotary_embedding_dim": 8, "num_heads": 2})
 
 
+def left_out():
+    """Of ONNX's own ops."""
+    def onnx_op(name, op, inputs, attributes=None, outputs=1, **more):
+        write(name, op, inputs, attributes, outputs, domain="", **more)
+
+    lengths = np.array([0, 2, 3], np.int32)
+    for op, gates in (("RNN", 1), ("LSTM", 4), ("GRU", 3)):
+        state = [f32(2, 3, 2)] * (2 if op == "LSTM" else 1)
+        onnx_op(f"{op.lower()}_no_steps", op, [f32(3, 3, 2), f32(2, gates * 2, 2), f32(2, gates * 2, 2), None, lengths] + state,
+                {"hidden_size": 2, "direction": "bidirectional"}, 1 + len(state))
+    for auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        onnx_op(f"conv_transpose_{auto_pad.lower()}_small_kernel", "ConvTranspose", [f32(1, 2, 3, 4), f32(2, 3, 2, 2)],
+                {"auto_pad": auto_pad, "strides": [3, 2]})
+    for mode in ("edge", "reflect", "wrap"):
+        onnx_op(f"pad_{mode}_negative", "Pad", [f32(5, 4), np.array([-1, 2, 2, -1])], {"mode": mode}, opset=19)
+    onnx_op("pad_axes", "Pad", [f32(2, 3, 4), np.array([1, 2, 0, 1]), scalar(0.5), np.array([2, -3])], opset=18)
+    onnx_op("einsum_thrice", "Einsum", [f32(2, 2, 2), f32(3, 2, 1)], {"equation": "lll,jik->ikj"})
+    onnx_op("einsum_diagonals", "Einsum", [f32(3, 2, 3, 2)], {"equation": "abab->ba"})
+    onnx_op("cumsum_list", "CumSum", [f32(4), scalar(-1, np.int64)])
+    regions = np.array([[0, 0, 5, 7], [1, 2, 6, 3], [2, 2, 2, 2]], np.float32)
+    for mode in ("avg", "max"):
+        for coordinates in ("half_pixel", "output_half_pixel"):
+            onnx_op(f"roi_align_{mode}_{coordinates}", "RoiAlign", [f32(2, 2, 8, 8), regions, np.array([0, 1, 0])],
+                    {"mode": mode, "output_height": 2, "output_width": 3, "coordinate_transformation_mode": coordinates})
+
+
 def plain(member):  # the same bytes whenever and by whomever it is made
     member.mtime = member.uid = member.gid = 0
     member.uname = member.gname = ""
@@ -246,7 +273,7 @@ def plain(member):  # the same bytes whenever and by whomever it is made
 
 if __name__ == "__main__":
     onnxruntime.set_default_logger_severity(4)
-    for family in (norms, fused, quantised, attention):
+    for family in (norms, fused, quantised, attention, left_out):
         family()
     with gzip.GzipFile(ARCHIVE, "wb", mtime=0) as zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
         for test in sorted(HERE.iterdir()):

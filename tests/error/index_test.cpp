@@ -83,6 +83,67 @@ TEST_CASE("an index that a run brings stays inside what it indexes", "[error]") 
   }
 }
 
+TEST_CASE("an axis that a run brings is one, of a list and for padding too", "[error]") {
+  const Folder f("axis");
+  for (const bool pads : {false, true}) {
+    auto m = model();
+    input(m, "x", pads ? std::vector<int64_t>{2, 4} : std::vector<int64_t>{4});
+    input(m, "i", {1}, onnx::TensorProto::INT64);
+    auto* n = node(m, pads ? "Pad" : "CumSum", "at", {"x", "i"}, "y");
+    if (pads) {
+      auto* t = m.mutable_graph()->add_initializer();
+      t->ParseFromString(number({1}, 1));
+      t->set_name("p");
+      t->set_dims(0, 2);
+      t->add_int64_data(2);
+      for (const std::string extra : {"", "i"}) n->add_input(extra);
+      n->set_input(1, "p");
+    }
+    m.mutable_graph()->add_output()->set_name("y");
+    f.write("m.onnx", m);
+    f.write("x.pb", floats(pads ? std::vector<int64_t>{2, 4} : std::vector<int64_t>{4}));
+    must_succeed(f, "m.onnx -o m.dlca");
+    for (const std::string device : {"cpu:", "interp:"}) {
+      const std::string run = "run m.dlca --device " + device + " --input x=x.pb --input i=i.pb";
+      for (const int64_t v : {int64_t{3}, int64_t{-5}, kHuge, kLeast}) {
+        f.write("i.pb", number({1}, v));
+        must_fail(f, run, {"at"});
+      }
+      f.write("i.pb", number({1}, -1));
+      must_succeed(f, run);
+    }
+  }
+}
+
+TEST_CASE("a sequence has no more steps than there are", "[error]") {
+  const Folder f("lengths");
+  auto m = model();
+  input(m, "x", {3, 1, 1});
+  input(m, "i", {1}, onnx::TensorProto::INT32);
+  weight(m, "w", {1, 4, 1});
+  auto* n = node(m, "LSTM", "at", {"x", "w", "w", "", "i"}, "y");
+  auto* hidden = n->add_attribute();
+  hidden->set_name("hidden_size");
+  hidden->set_type(onnx::AttributeProto::INT);
+  hidden->set_i(1);
+  m.mutable_graph()->add_output()->set_name("y");
+  f.write("m.onnx", m);
+  f.write("x.pb", floats({3, 1, 1}));
+  must_succeed(f, "m.onnx -o m.dlca");
+  const auto steps = [&](int32_t v) {
+    onnx::TensorProto t;
+    t.set_data_type(onnx::TensorProto::INT32);
+    t.add_dims(1);
+    t.add_int32_data(v);
+    f.write("i.pb", t.SerializeAsString());
+    return "run m.dlca --input x=x.pb --input i=i.pb --device ";
+  };
+  for (const std::string device : {"cpu:", "interp:"}) {
+    for (const int32_t v : {-1, 4, 1 << 30}) must_fail(f, steps(v) + device, {"at"});
+    for (const int32_t v : {0, 3}) must_succeed(f, steps(v) + device);
+  }
+}
+
 TEST_CASE("a size that a run brings is one, and no more than there is memory", "[error]") {
   const Folder f("sizes");
   const std::vector<Indexed> cases = {

@@ -95,9 +95,9 @@ TEST_CASE("LRN over more channels than there are", "[onnx]") {
 }
 
 TEST_CASE("LinearAttention: one step of each rule", "[onnx]") {
-  const auto step = [](const std::string& rule) {
+  const auto step = [](const std::string& rule, float key = 0.5F) {
     OneNode t("LinearAttention", 27, {1, 1, 1}, {"x", "k", "v", "past", "", ""});
-    initializer(t.m, "k", {1, 1, 1}, {0.5F});
+    initializer(t.m, "k", {1, 1, 1}, {key});
     initializer(t.m, "v", {1, 1, 1}, {6});
     initializer(t.m, "past", {1, 1, 1, 1}, {4});
     if (rule.starts_with("gated")) {
@@ -117,6 +117,7 @@ TEST_CASE("LinearAttention: one step of each rule", "[onnx]") {
   CHECK(step("gated") == Approx(2 + 3));
   CHECK(step("delta") == Approx(4 + 0.5 * (6 - 2)));
   CHECK(step("gated_delta") == Approx(2 + 0.5 * (6 - 1)));
+  CHECK(step("linear", 3) == Approx(4 + 18));  // a key as long as none that random tests take
 }
 
 TEST_CASE("CausalConvWithState: the past comes first, and the end is the state", "[onnx]") {
@@ -127,6 +128,13 @@ TEST_CASE("CausalConvWithState: the past comes first, and the end is the state",
   CHECK(elements(run(t.m, {1, 2})) == Values{15, 21});
   t.m.mutable_graph()->mutable_output(0)->set_name("state");
   CHECK(elements(run(t.m, {1, 2})) == Values{2});
+
+  OneNode none("CausalConvWithState", 27, {1, 1, 0}, {"x", "w", "", "past"});  // no steps: the state stays
+  initializer(none.m, "w", {1, 1, 2}, {1, 10});
+  initializer(none.m, "past", {1, 1, 1}, {5});
+  none.n->add_output("state");
+  none.m.mutable_graph()->mutable_output(0)->set_name("state");
+  CHECK(elements(run(none.m, {})) == Values{5});
 }
 
 TEST_CASE("LabelEncoder: the last of equal keys, and a value for the others", "[onnx]") {

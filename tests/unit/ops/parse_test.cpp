@@ -105,6 +105,7 @@ TEST_CASE("syntax errors name the place and what was expected") {
   CHECK(parse_error("op f(X[i...]; a in [1) -> Y[] {}") == "t.ops:1:22: error: expected `,` or `]`, got `)`");
   CHECK(parse_error("op f(X[i...]; a in [1]) -> Y[] {}") ==
         "t.ops:1:21: error: a range is `[lowest, highest]` or `(above, below)`");
+  CHECK(parse_error("op f(X[i...] from 1) -> Y[] {}") == "t.ops:1:19: error: expected `[`, `(` or `{`, got `1`");
   CHECK(parse_error("op f(X[i...]; a: banana) -> Y[] {}") ==
         "t.ops:1:18: error: unknown kind of attribute `banana`\n"
         "  next: kinds are int, real, string, type, at, axes of, new axes of");
