@@ -9,7 +9,9 @@
 
 #include "core/graph/names.h"
 #include "core/map/place.h"
+#include "core/program/lower.h"
 #include "dlc/kernel/access.h"
+#include "dlc/passes/merge.h"
 
 namespace dlc {
 
@@ -42,7 +44,7 @@ class Cutter {
           if (v != kNoValue && g_.value(v).producer != kNoNode && unit_of.at(g_.value(v).producer) != u)
             needs[u].insert(unit_of.at(g_.value(v).producer));
     std::vector<bool> done(units_.size(), false);
-    std::vector<NodeId> nodes;
+    std::vector<const Unit*> units;
     bool on_device = false;
     for (size_t left = units_.size(); left > 0;) {
       bool moved = false;
@@ -50,14 +52,14 @@ class Cutter {
         const bool ready = !done[u] && units_[u].on_device == on_device &&
                            std::ranges::all_of(needs[u], [&](size_t d) { return done[d]; });
         if (!ready) continue;
-        nodes.insert(nodes.end(), units_[u].nodes.begin(), units_[u].nodes.end());
+        units.push_back(&units_[u]);
         done[u] = true;
         --left;
         moved = true;
       }
       if (moved && left > 0) continue;
-      if (!nodes.empty()) DLC_CHECK(close(nodes, on_device));
-      nodes.clear();
+      if (!units.empty()) DLC_CHECK(close(units, on_device));
+      units.clear();
       on_device = !on_device;
     }
     return {};
@@ -74,7 +76,7 @@ class Cutter {
   }
 
   Partition empty(const std::string& device) const {
-    Partition part{device, {}};
+    Partition part{device, {}, {}};
     part.graph.name = g_.name;
     part.graph.symbols = g_.symbols;
     part.graph.records = g_.records;
@@ -90,17 +92,24 @@ class Cutter {
     return value[v] = old.constant ? g.add_constant(old.name, *old.constant) : g.add_input(old.name, old.type);
   }
 
-  Result<> close(const std::vector<NodeId>& nodes, bool on_device) {
+  Result<> close(const std::vector<const Unit*>& units, bool on_device) {
     Partition part = empty(on_device ? device_ : "host");
     Graph& g = part.graph;
     std::map<ValueId, ValueId> value;
-    for (const NodeId n : nodes) {
-      const Node& old = g_.node(n);
-      std::vector<ValueId> inputs;
-      for (const ValueId v : old.inputs) inputs.push_back(use(v, g, value));
-      DLC_TRY(const NodeId made, g.add_copy(g_, n, std::move(inputs)));
-      detail::rename_results(g, made, detail::result_names(g_, n));
-      for (size_t i = 0; i < old.outputs.size(); ++i) value[old.outputs[i]] = g.node(made).outputs[i];
+    std::vector<NodeId> nodes;
+    for (const Unit* unit : units) {
+      std::vector<NodeId> group;
+      for (const NodeId n : unit->nodes) {
+        const Node& old = g_.node(n);
+        std::vector<ValueId> inputs;
+        for (const ValueId v : old.inputs) inputs.push_back(use(v, g, value));
+        DLC_TRY(const NodeId made, g.add_copy(g_, n, std::move(inputs)));
+        detail::rename_results(g, made, detail::result_names(g_, n));
+        for (size_t i = 0; i < old.outputs.size(); ++i) value[old.outputs[i]] = g.node(made).outputs[i];
+        nodes.push_back(n);
+        group.push_back(made);
+      }
+      if (on_device) part.groups.push_back(std::move(group));
     }
     const std::set<NodeId> inside(nodes.begin(), nodes.end());
     for (const NodeId n : nodes)
@@ -315,6 +324,17 @@ Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const st
   for (const NodeId n : g.order()) out.nodes.push_back(std::move(placed.nodes[static_cast<size_t>(n)]));
   out.problems = std::move(placed.problems);
   return out;
+}
+
+Result<Program> lower_partition(const Partition& part) {
+  if (part.groups.empty()) return lower_to_program(part.graph);
+  std::vector<FusionGroup> groups;
+  const auto users = part.graph.all_users();
+  for (const auto& nodes : part.groups) {
+    DLC_TRY(FusionGroup group, merge_nodes(part.graph, nodes, users));
+    groups.push_back(std::move(group));
+  }
+  return detail::lower_groups(part.graph, std::move(groups));
 }
 
 }  // namespace dlc

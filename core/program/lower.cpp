@@ -1,5 +1,7 @@
 // Graph to program: a kernel per fusion group, a buffer per value between groups. A group that only renames elements
 // (reshape, squeeze, the like) makes no call: its result is a view of its operand.
+#include "core/program/lower.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +18,7 @@ class Lowering {
  public:
   Lowering(const Graph& g, Program& p) : g_(g), p_(p) {}
 
-  Result<> run(const FusionOptions& options) {
+  Result<> run(std::vector<FusionGroup> groups) {
     p_.name = g_.name;
     p_.symbols = g_.symbols;
     for (const ValueId v : g_.inputs) {
@@ -24,7 +26,6 @@ class Lowering {
       p_.buffers[static_cast<size_t>(b)].external_name = g_.value(v).name;
     }
     for (size_t i = 0; i < g_.outputs.size(); ++i) wanted_.emplace(g_.outputs[i], i);
-    DLC_TRY(auto groups, fuse(g_, options));
     for (auto& group : groups) DLC_CHECK(this->group(group));
     return outputs();
   }
@@ -186,14 +187,19 @@ class Lowering {
 
 }  // namespace
 
-Result<Program> lower_to_program(const Graph& g, const FusionOptions& options, int64_t align) {
+Result<Program> detail::lower_groups(const Graph& g, std::vector<FusionGroup> groups, int64_t align) {
   Program p;
-  DLC_CHECK(Lowering(g, p).run(options));
+  DLC_CHECK(Lowering(g, p).run(std::move(groups)));
   detail::order_buffers(p);  // a view of an output that was moved behind it
   share_kernels(p);
   DLC_CHECK(plan_memory(p, align));
   DLC_CHECK(verify(p));
   return p;
+}
+
+Result<Program> lower_to_program(const Graph& g, const FusionOptions& options, int64_t align) {
+  DLC_TRY(auto groups, fuse(g, options));
+  return detail::lower_groups(g, std::move(groups), align);
 }
 
 }  // namespace dlc

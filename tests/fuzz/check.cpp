@@ -149,7 +149,7 @@ Problem check_asic(const Sample& s, const Way& w) {
   m.inputs = ports(g, false);
   m.outputs = ports(g, true);
   for (const Partition& part : parts->partitions) {
-    auto program = lower_to_program(part.graph);
+    auto program = lower_partition(part);
     if (!program) return failed("program", program.error());
     auto c =
         compile_partition(part.device, part.device == "host" ? nullptr : *backend, *std::move(program), **hw, "{}");

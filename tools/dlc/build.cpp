@@ -209,8 +209,14 @@ Result<std::vector<Piece>> split(const Source& source, const ModelOptions& o, Bu
       if (k.name != errors.diagnostics.front().loc.node)
         errors.diagnostics.push_back({Severity::note, {"", 0, 0, k.name}, k.op + " stays in float: " + k.why, ""});
   if (!errors.empty()) return std::unexpected(std::move(errors));
-  for (const Partition& part : parts.partitions)
-    DLC_CHECK(add_pieces(part.graph, part.device, part.device == "host" ? nullptr : backend, pieces));
+  for (const Partition& part : parts.partitions) {
+    if (part.device == "host") {
+      DLC_CHECK(add_pieces(part.graph, part.device, nullptr, pieces));
+    } else {
+      DLC_TRY(Program program, lower_partition(part));
+      pieces.push_back({part.device, backend, std::move(program), {}, {}, {}});
+    }
+  }
   return pieces;
 }
 

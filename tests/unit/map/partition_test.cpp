@@ -75,3 +75,35 @@ TEST_CASE("outputs that no node makes come from the host") {
   check_same(parsed(kNodes + "const @k: f32[2] = [1, 2]\nout %d \"y\"\nout %x \"z\"\nout @k \"k\""), 4);
   check_same(parsed("in %x: f32[3]\nout %x \"z\""), 1);
 }
+
+TEST_CASE("a part's calls are those that the device took") {
+  // It takes one max at a time, so that it is given one after the other what is one kernel elsewhere.
+  const auto takes_one = [](const Program& asked) -> Result<std::vector<Refusal>> {
+    std::vector<Refusal> out;
+    for (size_t c = 0; c < asked.calls.size(); ++c) {
+      const std::string text = print(asked.kernels[static_cast<size_t>(asked.calls[c].kernel)]);
+      const size_t first = text.find("max(");
+      if (first == std::string::npos || text.find("max(", first + 1) != std::string::npos)
+        out.push_back({static_cast<int>(c), "no instruction", "it is no max", 0, "", false});
+    }
+    return out;
+  };
+  const Graph g = parsed(
+      "in %x: f32[3]\nin %y: f32[3]\n%b: f32[3] = max_n(%x, %y)\n%c: f32[3] = max_n(%b, %x)\n"
+      "%d: f32[3] = max_n(%c, %c)\nout %b \"b\"\nout %d \"y\"");
+  REQUIRE_OK(const HwDescription hw, load_hw("native"));
+  REQUIRE_OK(const Partitioning cut, partition(g, hw, "npu", takes_one));
+  REQUIRE(cut.partitions.size() == 1);
+  const Partition& part = cut.partitions[0];
+  CHECK(part.groups.size() == 3);
+  REQUIRE_OK(const Program p, lower_partition(part));
+  CHECK(p.calls.size() == 3);
+  REQUIRE_OK(const auto refused, takes_one(p));
+  CHECK(refused.empty());
+  REQUIRE_OK(const Program fused, lower_to_program(part.graph));
+  CHECK(fused.calls.size() == 2);
+  const std::vector<Tensor> in{dlc_test::floats({3}, {1, 5, 2}), dlc_test::floats({3}, {4, 3, 2})};
+  REQUIRE_OK(const auto want, run_graph(part.graph, in));
+  REQUIRE_OK(const auto got, run_program(p, in));
+  for (size_t i = 0; i < want.size(); ++i) CHECK(elements(got[i]) == elements(want[i]));
+}

@@ -2,7 +2,8 @@
 //
 //   DLC_TRY(Partitioning p, partition(graph, hw, "asic", [&](const Program& q) { return backend.match({q, ...}); }));
 //   if (!p.problems.empty()) return std::unexpected(Error(p.problems));
-//   for (const Partition& part : p.partitions) ...       // in execution order; tensors between them by name
+//   for (const Partition& part : p.partitions)           // in execution order; tensors between them by name
+//     DLC_TRY(Program program, lower_partition(part));   // calls that the device has taken
 //
 // A node goes to the device when the device takes its fusion group, or a beginning of it, and the description's `ops:`
 // does not refuse it. Partitions are runs of one order of execution, so they are convex; the order is chosen to make
@@ -34,6 +35,7 @@ using AskDevice = std::function<Result<std::vector<Refusal>>(const Program&)>;
 struct Partition {
   std::string device;  // the given name, or "host"
   Graph graph;
+  std::vector<std::vector<NodeId>> groups;  // of the device: the nodes of each call that it took, in execution order
 };
 
 struct NodePlacement {
@@ -62,5 +64,9 @@ Result<> check_rules(const HwDescription& hw, const RecordSet& records);
 
 Result<Partitioning> partition(const Graph& g, const HwDescription& hw, const std::string& device, const AskDevice& ask,
                                const ModelNodes& model = {});
+
+// The partition's program. The device's calls are the groups that it was asked about: fused afresh, nodes that it takes
+// one after the other could become one call that it does not.
+Result<Program> lower_partition(const Partition& part);
 
 }  // namespace dlc
