@@ -31,6 +31,7 @@ class Parser {
   Result<> input();
   Result<> constant();
   Result<> output();
+  Result<> state();
   Result<> node();
   Result<NodeId> control(Node node, const std::vector<std::string>& names, const std::vector<TensorType>& types);
   Result<ValueId> use();
@@ -87,7 +88,8 @@ Result<> Parser::statement() {
   if (in_.accept("in")) return input();
   if (in_.accept("const")) return constant();
   if (in_.accept("out")) return output();
-  return in_.unexpected("in, const, out, a node or '}'");
+  if (in_.accept("state")) return state();
+  return in_.unexpected("in, const, out, state, a node or '}'");
 }
 
 Result<std::string> Parser::new_name() {
@@ -147,6 +149,18 @@ Result<> Parser::output() {
   }
   g_.outputs.push_back(v);
   g_.output_names.push_back(std::move(name));
+  return {};
+}
+
+// state %past -> "present"
+Result<> Parser::state() {
+  StatePair s;
+  DLC_CHECK(in_.expect('%'));
+  DLC_TRY(s.input, in_.name("an input"));
+  DLC_CHECK(in_.expect('-'));
+  DLC_CHECK(in_.expect('>'));
+  DLC_TRY(s.output, in_.string());
+  g_.states.push_back(std::move(s));
   return {};
 }
 

@@ -181,6 +181,8 @@ std::string braces_text(const Graph& g, const std::string& indent) {
     if (i < g.output_names.size()) s += " " + quoted(g.output_names[i]);
     s += "\n";
   }
+  for (const StatePair& state : g.states)
+    s += inside + "state %" + name_text(state.input) + " -> " + quoted(state.output) + "\n";
   return s + indent + "}";
 }
 

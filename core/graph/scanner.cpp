@@ -146,15 +146,21 @@ Result<TensorType> Scanner::type() {
   auto dtype = parse_dtype(word);
   if (!dtype) return fail(start, "'" + word + "' is not an element type", "for example f32, s8, u8, s64 or bool");
   TensorType t{.dtype = *dtype, .shape = {}};
+  DLC_TRY(t.shape, shape());
+  return t;
+}
+
+Result<std::vector<Expr>> Scanner::shape() {
+  std::vector<Expr> dims;
   DLC_CHECK(expect('['));
-  if (accept(']')) return t;
+  if (accept(']')) return dims;
   do {
     const Loc at = loc();
     DLC_TRY(Expr dim, parse_expr(until(",]"), at));
-    t.shape.push_back(dim);
+    dims.push_back(dim);
   } while (accept(','));
   DLC_CHECK(expect(']'));
-  return t;
+  return dims;
 }
 
 Result<> Scanner::element(Tensor& t, int64_t i) {

@@ -29,6 +29,8 @@ class Scanner {
   std::string_view until(std::string_view stops);
   // "f32[N,3]"
   Result<TensorType> type();
+  // "[N,3]"
+  Result<std::vector<Expr>> shape();
   // The elements of a constant: one number for all, or a list.
   Result<Tensor> elements(const TensorType& type);
 

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <set>
 
 #include "core/graph/algorithms.h"
 #include "dlc/graph/control.h"
 #include "dlc/graph/graph.h"
+#include "dlc/graph/state.h"
 
 namespace dlc {
 
@@ -14,6 +16,7 @@ class Verifier {
 
   Result<> run() {
     check_values();
+    if (errors_.empty()) check_states();
     if (errors_.empty()) check_nodes();
     if (errors_.empty()) return {};
     return std::unexpected(std::move(errors_));
@@ -71,6 +74,23 @@ class Verifier {
       report(kNoNode,
              std::to_string(g_.outputs.size()) + " outputs have " + std::to_string(g_.output_names.size()) + " names");
     for (ValueId v : g_.outputs) check_use(kNoNode, v, "the graph's result");
+  }
+
+  void check_states() {
+    std::set<std::string_view> inputs, outputs;
+    for (const StatePair& s : g_.states) {
+      const std::string state = "state %" + s.input + " -> \"" + s.output + "\"";
+      const ValueId v = g_.find(s.input);
+      const auto at = std::ranges::find(g_.output_names, s.output);
+      if (v == kNoValue || !is_input_[static_cast<size_t>(v)])
+        return report(kNoNode, state + ": there is no such input");
+      if (at == g_.output_names.end()) return report(kNoNode, state + ": there is no such output");
+      if (!inputs.insert(s.input).second || !outputs.insert(s.output).second)
+        return report(kNoNode, state + ": a value belongs to one state");
+      const ValueId out = g_.outputs[static_cast<size_t>(at - g_.output_names.begin())];
+      if (const std::string why = not_a_state(g_.value(v).type, g_.value(out).type, g_.symbols); !why.empty())
+        return report(kNoNode, state + ": the output cannot be the next input: " + why);
+    }
   }
 
   void check_nodes() {

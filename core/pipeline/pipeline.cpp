@@ -5,10 +5,12 @@
 #include <charconv>
 #include <chrono>
 
+#include "dlc/graph/state.h"
 #include "dlc/kernel/normal_form.h"
 #include "dlc/numerics/commit.h"
 #include "dlc/program/alias.h"
 #include "dlc/program/layout.h"
+#include "dlc/program/state.h"
 
 namespace dlc {
 
@@ -44,6 +46,12 @@ Result<> layouts(Ir& ir, const PassArgument& argument, PassContext& context) {
   return {};
 }
 
+Result<> declare(Ir& ir, const PassArgument& argument) {
+  if (argument.text.empty())
+    return fail({}, "declare_state is for an input and an output", "declare_state(past=present)");
+  return declare_states(std::get<Graph>(ir), {argument.text});
+}
+
 Result<> aliases(Ir& ir, PassContext& context) {
   DLC_TRY(const AliasStats stats, alias_sets(std::get<Program>(ir)));
   context.counts = {
@@ -66,6 +74,8 @@ std::vector<IrPass> make_passes() {
          [run = pass.run](Ir& ir, const PassArgument&, PassContext& cx) { return run(std::get<Graph>(ir), cx); }});
   passes.push_back({"commit_numerics", "quantised meaning becomes the integers of a machine", "its description", graph,
                     graph, commit});
+  passes.push_back({"declare_state", "an output is an input of the next run", "past=present", graph, graph,
+                    [](Ir& ir, const PassArgument& argument, PassContext&) { return declare(ir, argument); }});
   passes.push_back({"lower", "fusion groups become kernels, values between them buffers with a place", "", graph,
                     program, [](Ir& ir, const PassArgument&, PassContext&) { return lower(ir, true); }});
   passes.push_back({"lower_unfused", "the same with a kernel for every node", "", graph, program,
@@ -78,6 +88,11 @@ std::vector<IrPass> make_passes() {
   passes.push_back({"inline_temporaries", "element-wise temporaries go where they are read", "", kernel, kernel,
                     [](Ir& ir, const PassArgument&, PassContext&) -> Result<> {
                       ir = inline_temporaries(std::get<Kernel>(ir), {});
+                      return {};
+                    }});
+  passes.push_back({"states_in_place", "states are updated where they are", "", program, program,
+                    [](Ir& ir, const PassArgument&, PassContext& cx) -> Result<> {
+                      DLC_TRY(cx.counts["states"], states_in_place(std::get<Program>(ir)));
                       return {};
                     }});
   passes.push_back({"alias_sets", "views instead of copies, results in the place of operands", "", program, program,

@@ -10,6 +10,7 @@
 #include "dlc/base/diag.h"
 #include "dlc/base/tensor.h"
 #include "dlc/plugin/dlc_plugin.h"
+#include "dlc/program/state.h"
 
 namespace dlc::detail {
 
@@ -39,6 +40,19 @@ class TensorTable {
     c.bytes = t.byte_size();
     table_.push_back(c);
   }
+  void add(const StateMemory& s) {
+    dtypes_.push_back(to_string(s.dtype));
+    dlc_tensor c{};
+    c.struct_size = sizeof(dlc_tensor);
+    c.name = "";
+    c.shape = s.capacity.data();
+    c.rank = s.capacity.size();
+    c.data = s.bytes;
+    c.bytes = static_cast<uint64_t>(s.dtype.bytes());
+    for (const int64_t d : s.capacity) c.bytes *= static_cast<uint64_t>(d);
+    c.holds = s.shape.data();
+    table_.push_back(c);
+  }
   // Valid until the next add().
   const dlc_tensor* data() {
     for (size_t i = 0; i < table_.size(); ++i) table_[i].dtype = dtypes_[i].c_str();
@@ -53,6 +67,8 @@ class TensorTable {
 
 // The tensors of a table, their bytes not copied.
 Result<std::vector<std::pair<std::string, Tensor>>> wrap_tensors(const dlc_tensor* table, uint64_t count);
+
+Result<std::vector<StateMemory>> wrap_states(const dlc_tensor* table, uint64_t count);
 
 void report(const dlc_error* to, const Error& error);
 

@@ -50,18 +50,7 @@ class AliasSets {
   const Kernel& kernel(const Call& c) const { return p_.kernels[static_cast<size_t>(c.kernel)]; }
   const std::vector<Expr>& shape(int b) const { return p_.buffers[static_cast<size_t>(b)].type.shape; }
 
-  // A kernel that may be changed for this call alone.
-  Kernel& own_kernel(Call& call) {
-    const auto users = std::ranges::count(p_.calls, call.kernel, &Call::kernel);
-    if (users > 1) {
-      Kernel copy = kernel(call);
-      copy.name = fmt::format("{}_v{}", copy.name, p_.kernels.size());
-      copy.locations = call.locations;
-      call.kernel = static_cast<int>(p_.kernels.size());
-      p_.kernels.push_back(std::move(copy));
-    }
-    return p_.kernels[static_cast<size_t>(call.kernel)];
-  }
+  Kernel& own_kernel(Call& call) { return detail::own_kernel(p_, call); }
 
   bool has_views(int b) const {
     return std::ranges::any_of(p_.buffers, [&](const ProgramBuffer& x) { return x.alias && x.alias->base == b; });

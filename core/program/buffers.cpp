@@ -1,8 +1,34 @@
 #include "core/program/buffers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace dlc::detail {
+
+namespace {
+
+// Tensors by their new numbers.
+void renumber(std::vector<Stmt>& body, const std::vector<int>& moved) {
+  const auto value = [&](const Val& v) {
+    return rewrite(v, [&](const Val& n) -> Val {
+      if (n->kind != ValKind::read) return nullptr;
+      auto node = std::make_shared<ValNode>(*n);
+      node->tensor = moved[static_cast<size_t>(n->tensor)];
+      return node;
+    });
+  };
+  for (Stmt& s : body) {
+    if (s.kind == Stmt::Kind::assign) {
+      s.tensor = moved[static_cast<size_t>(s.tensor)];
+      s.value = value(s.value);
+      for (Val& i : s.indices) i = value(i);
+    }
+    renumber(s.body, moved);
+  }
+}
+
+}  // namespace
 
 std::vector<int> buffers_of(const Kernel& k, const Call& call) {
   std::vector<int> buffers(k.tensors.size(), -1);
@@ -61,6 +87,59 @@ Expr offset_in_family(const Program& p, int b) {
   return offset;
 }
 
+Kernel& own_kernel(Program& p, Call& call) {
+  const auto users = std::ranges::count(p.calls, call.kernel, &Call::kernel);
+  if (users > 1) {
+    Kernel copy = p.kernels[static_cast<size_t>(call.kernel)];
+    copy.name = fmt::format("{}_v{}", copy.name, p.kernels.size());
+    copy.locations = call.locations;
+    call.kernel = static_cast<int>(p.kernels.size());
+    p.kernels.push_back(std::move(copy));
+  }
+  return p.kernels[static_cast<size_t>(call.kernel)];
+}
+
+void drop_unused(Program& p, Call& call) {
+  Kernel& k = p.kernels[static_cast<size_t>(call.kernel)];
+  if (k.body.empty()) {
+    call.kernel = -1;
+    return;
+  }
+  std::vector<bool> used(k.tensors.size(), false);
+  const auto use = [&](const Val& v) {
+    walk(v, [&](const ValNode& n) {
+      if (n.kind == ValKind::read) used[static_cast<size_t>(n.tensor)] = true;
+    });
+  };
+  walk(k.body, [&](const Stmt& s) {
+    if (s.kind != Stmt::Kind::assign) return;
+    used[static_cast<size_t>(s.tensor)] = true;
+    use(s.value);
+    std::ranges::for_each(s.indices, use);
+  });
+  for (size_t t = k.tensors.size(); t-- > 0;)
+    if (const auto& view = k.tensors[t].view; view && used[t]) used[static_cast<size_t>(view->base)] = true;
+  const auto buffers = buffers_of(k, call);
+  std::vector<int> moved(k.tensors.size(), -1);
+  std::vector<KernelTensor> tensors;
+  call.buffers.clear();
+  for (size_t t = 0; t < k.tensors.size(); ++t) {
+    if (!used[t]) continue;
+    moved[t] = static_cast<int>(tensors.size());
+    tensors.push_back(std::move(k.tensors[t]));
+    if (buffers[t] >= 0) call.buffers.push_back(buffers[t]);
+  }
+  for (KernelTensor& t : tensors)
+    if (t.view) t.view->base = moved[static_cast<size_t>(t.view->base)];
+  k.tensors = std::move(tensors);
+  for (auto* list : {&k.inputs, &k.outputs}) {
+    for (int& t : *list)
+      if (t >= 0) t = moved[static_cast<size_t>(t)];
+    std::erase(*list, -1);
+  }
+  renumber(k.body, moved);
+}
+
 void order_buffers(Program& p) {
   const size_t n = p.buffers.size();
   std::vector<bool> used(n, false);
@@ -72,11 +151,13 @@ void order_buffers(Program& p) {
       i = p.buffers[static_cast<size_t>(i)].alias->base;
       used[static_cast<size_t>(i)] = true;
     }
-  // By depth: roots first, then what lies in them, and so on; stable, so that inputs and outputs keep their order.
+  // By depth: roots first, then what lies in them, and so on; stable, so that inputs and outputs keep their order: an
+  // output in the place of an input counts as a root, since inputs come first.
   std::vector<int> depth(n, 0), order;
   for (size_t b = 0; b < n; ++b) {
     if (used[b]) order.push_back(static_cast<int>(b));
-    for (auto a = p.buffers[b].alias; a; a = p.buffers[static_cast<size_t>(a->base)].alias) ++depth[b];
+    for (const ProgramBuffer* i = &p.buffers[b]; i->alias && !i->alias->keeps; ++depth[b])
+      i = &p.buffers[static_cast<size_t>(i->alias->base)];
   }
   const auto declared_before_base = [&](int b) {
     const auto& a = p.buffers[static_cast<size_t>(b)].alias;

@@ -37,6 +37,12 @@ Uses uses_of(const Program& p);
 // reads it element by element.
 Result<> check_replacement(const Program& p, const Uses& uses, int result);
 
+// A kernel that may be changed for this call alone.
+Kernel& own_kernel(Program& p, Call& call);
+// Tensors that nothing in the call's own kernel accesses go, and so do their buffers in the call; a call without
+// statements is gone (kernel -1).
+void drop_unused(Program& p, Call& call);
+
 // Every buffer after the one it lies in, otherwise as they were; buffers that nothing uses go.
 void order_buffers(Program& p);
 

@@ -2,7 +2,8 @@
 //
 // A *family* is a buffer and what lies `in` it: parts of one value. Several calls may write one, each its own part:
 // the parts are boxes that do not meet, together they are all of it, and a call reads none that is written later. A
-// buffer `over` another one begins a family of its own in old bytes: by then nobody needs what was there.
+// buffer `over` another one begins a family of its own in old bytes: by then nobody needs what was there. One that is
+// `keeping` an input begins with that input's elements, as if a call before all others had written them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,15 +54,20 @@ class Family {
   }
 
   Result<> check() {
+    const auto kept = box_kept();
     Expr total(0);
     for (const Use& w : writes_) {
-      auto boxes = detail::boxes_written(kernel(w), w.tensor);
-      if (!boxes && writes_.size() == 1) return {};
-      if (!boxes)
+      boxes_.push_back(detail::boxes_written(kernel(w), w.tensor));
+      if (!boxes_.back() && (writes_.size() > 1 || (kept && !keeps_all())))
         return bad(p_, call(w),
                    fmt::format("call @{} writes {}, and so do others, but not as a box", kernel(w).name, name(w)));
-      for (const Box& b : *boxes) total += detail::volume(b) * type(w).dtype.bytes();
-      boxes_.push_back(std::move(*boxes));
+      if (!boxes_.back()) continue;
+      for (const Box& b : *boxes_.back()) {
+        total += detail::volume(b) * type(w).dtype.bytes();
+        if (kept && !keeps_all() && !(w.buffer == root_ && detail::provably_disjoint(b, *kept, p_.symbols)) &&
+            !apart(bytes_in_family(p_, w.buffer, b), bytes_in_family(p_, root_, *kept), p_.symbols))
+          return bad(p_, call(w), fmt::format("call @{} may write what {} keeps", kernel(w).name, name(w)));
+      }
     }
     for (size_t i = 0; i < writes_.size(); ++i)
       for (size_t j = i + 1; j < writes_.size(); ++j)
@@ -69,18 +75,11 @@ class Family {
           return bad(p_, call(writes_[j]),
                      fmt::format("call @{} may write what @{} wrote to {}", kernel(writes_[j]).name,
                                  kernel(writes_[i]).name, name(writes_[i])));
-    const Expr size = detail::bytes_of(p_.buffers[static_cast<size_t>(root_)].type);
-    // A single writer may write some elements twice (an initial value, then sums) and is the only one who can.
-    const bool filled =
-        writes_.size() == 1 ? !provably_lt(total, size, p_.symbols) : simplify(total - size, p_.symbols).is(0);
-    if (!writes_.empty() && !filled)
-      return bad(p_, call(writes_.back()),
-                 fmt::format("of the {} bytes of {}, {} are written", to_string(size),
-                             p_.buffers[static_cast<size_t>(root_)].name, to_string(simplify(total, p_.symbols))));
+    DLC_CHECK(check_filled(total, kept));
     for (const Use& r : reads_) {
       const auto read = detail::boxes_read(kernel(r), r.tensor, p_.symbols);
       for (size_t w = 0; w < writes_.size(); ++w)
-        if (writes_[w].call >= r.call && !disjoint(r, read, writes_[w], boxes_[w]))
+        if (writes_[w].call >= r.call && (boxes_[w] || kept) && !disjoint(r, read, writes_[w], boxes_[w]))
           return bad(p_, call(r),
                      fmt::format("call @{} reads {} before call @{} has written its part", kernel(r).name, name(r),
                                  kernel(writes_[w]).name));
@@ -94,7 +93,40 @@ class Family {
   const TensorType& type(const Use& u) const { return p_.buffers[static_cast<size_t>(u.buffer)].type; }
   const std::string& name(const Use& u) const { return p_.buffers[static_cast<size_t>(u.buffer)].name; }
 
-  bool disjoint(const Use& a, const std::vector<Box>& of_a, const Use& b, const std::vector<Box>& of_b) const {
+  // The old value's elements, in a family that keeps them.
+  std::optional<Box> box_kept() const {
+    const auto& root = p_.buffers[static_cast<size_t>(root_)];
+    if (!root.alias || !root.alias->keeps) return std::nullopt;
+    Box box;
+    for (const Expr& d : value_type(p_.buffers[static_cast<size_t>(root.alias->base)]).shape)
+      box.push_back({Expr(0), d});
+    return box;
+  }
+  // The old value is as large as the new one: any element may be written, and none has to be.
+  bool keeps_all() const {
+    const auto& root = p_.buffers[static_cast<size_t>(root_)];
+    return value_type(root) == value_type(p_.buffers[static_cast<size_t>(root.alias->base)]);
+  }
+
+  Result<> check_filled(Expr total, const std::optional<Box>& kept) const {
+    if (writes_.empty() || (kept && keeps_all())) return {};
+    if (writes_.size() == 1 && !boxes_[0]) return {};
+    const auto& root = p_.buffers[static_cast<size_t>(root_)];
+    const Expr size = detail::bytes_of(value_type(root));
+    if (kept) total += detail::volume(*kept) * root.type.dtype.bytes();
+    // A single writer may write some elements twice (an initial value, then sums) and is the only one who can.
+    const bool filled =
+        writes_.size() == 1 && !kept ? !provably_lt(total, size, p_.symbols) : simplify(total - size, p_.symbols).is(0);
+    if (filled) return {};
+    return bad(p_, call(writes_.back()),
+               fmt::format("of the {} bytes of {}, {} are written", to_string(size), root.name,
+                           to_string(simplify(total, p_.symbols))));
+  }
+
+  bool disjoint(const Use& a, const std::optional<std::vector<Box>>& boxes_of_a, const Use& b,
+                const std::optional<std::vector<Box>>& boxes_of_b) const {
+    if (!boxes_of_a || !boxes_of_b) return false;
+    const auto &of_a = *boxes_of_a, &of_b = *boxes_of_b;
     return std::ranges::all_of(of_a, [&](const Box& x) {
       return std::ranges::all_of(of_b, [&](const Box& y) {
         if (a.buffer == b.buffer && detail::provably_disjoint(x, y, p_.symbols)) return true;
@@ -106,8 +138,56 @@ class Family {
   const Program& p_;
   int root_;
   std::vector<Use> writes_, reads_;
-  std::vector<std::vector<Box>> boxes_;  // of writes_
+  std::vector<std::optional<std::vector<Box>>> boxes_;  // of writes_; nothing where they are none
 };
+
+}  // namespace
+
+namespace {
+
+// Whether what `reader` reads of an old value and what `writer` writes of the one that keeps its elements never meet.
+bool never_meet(const Program& p, const Use& reader, const Use& writer) {
+  const auto kernel = [&](const Use& u) -> const Kernel& {
+    return p.kernels[static_cast<size_t>(p.calls[u.call].kernel)];
+  };
+  const auto written = detail::boxes_written(kernel(writer), writer.tensor);
+  const bool same_shape = p.buffers[static_cast<size_t>(reader.buffer)].type.shape ==
+                          p.buffers[static_cast<size_t>(writer.buffer)].type.shape;
+  return written &&
+         std::ranges::all_of(detail::boxes_read(kernel(reader), reader.tensor, p.symbols), [&](const Box& r) {
+           return std::ranges::all_of(*written, [&](const Box& w) {
+             return (same_shape && detail::provably_disjoint(r, w, p.symbols)) ||
+                    apart(bytes_in_family(p, reader.buffer, r), bytes_in_family(p, writer.buffer, w), p.symbols);
+           });
+         });
+}
+
+// An output that keeps an input: the input is read before the output is written, or where it is not written.
+Result<> check_keeping(const Program& p, const detail::Uses& uses, int result) {
+  const int operand = p.buffers[static_cast<size_t>(result)].alias->base;
+  const auto own = uses.find(result), others = uses.find(operand);
+  if (own == uses.end() || others == uses.end()) return {};
+  for (const Use& r : others->second)
+    for (const Use& w : own->second) {
+      if (!w.writes || w.call > r.call || never_meet(p, r, w)) continue;
+      const Call& call = p.calls[r.call];
+      const Kernel& k = p.kernels[static_cast<size_t>(call.kernel)];
+      if (w.call == r.call && r.buffer == operand && w.buffer == result && detail::may_replace(k, r.tensor, w.tensor))
+        continue;
+      return bad(p, call,
+                 fmt::format("buffer {} cannot keep {}: call @{} reads what may be written over by then",
+                             p.buffers[static_cast<size_t>(result)].name, p.buffers[static_cast<size_t>(operand)].name,
+                             k.name));
+    }
+  for (size_t b = 0; b < p.buffers.size(); ++b) {
+    const auto& a = p.buffers[b].alias;
+    if (static_cast<int>(b) != result && a && a->replaces && detail::root_of(p, a->base) == operand)
+      return fail({}, fmt::format("program @{}: buffer {} cannot keep {}: {} is there", p.name,
+                                  p.buffers[static_cast<size_t>(result)].name,
+                                  p.buffers[static_cast<size_t>(operand)].name, p.buffers[b].name));
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -151,7 +231,8 @@ Result<> check_aliases(const Program& p) {
   const detail::Uses all = detail::uses_of(p);
   for (size_t b = 0; b < p.buffers.size(); ++b) {
     const auto& a = p.buffers[b].alias;
-    if (a && a->replaces) DLC_CHECK(detail::check_replacement(p, all, static_cast<int>(b)));
+    if (a && a->keeps) DLC_CHECK(check_keeping(p, all, static_cast<int>(b)));
+    if (a && a->replaces && !a->keeps) DLC_CHECK(detail::check_replacement(p, all, static_cast<int>(b)));
     if (!a || a->replaces) continue;
     const Expr end = a->byte_offset + detail::bytes_of(p.buffers[b].type);
     const auto& base = p.buffers[static_cast<size_t>(a->base)];

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/graph/text.h"
-#include "dlc/program/program.h"
+#include "dlc/program/state.h"
 
 namespace dlc {
 
@@ -52,30 +52,78 @@ Result<> check_entry(const Program& p, const Bindings& symbols) {
   return {};
 }
 
-Result<Bindings> bind_symbols(const Program& p, std::span<const Tensor> inputs) {
-  std::vector<const ProgramBuffer*> wanted;
-  for (const ProgramBuffer& b : p.buffers)
-    if (b.kind == BufferKind::input) wanted.push_back(&b);
-  if (inputs.size() < wanted.size())
-    return fail({}, fmt::format("input {} is missing", wanted[inputs.size()]->external_name));
-  if (inputs.size() > wanted.size())
-    return fail({}, fmt::format("{} inputs are given, the program has {}", inputs.size(), wanted.size()));
+namespace {
+
+// What is given for an input.
+struct Given {
+  DType dtype;
+  const std::vector<int64_t>* shape = nullptr;
+};
+
+Result<Bindings> bindings_of(const Program& p, const std::vector<const ProgramBuffer*>& wanted,
+                             const std::vector<Given>& given) {
   Bindings symbols;
   // A dim that is one symbol gives its value; every other dim is compared once all of them are known.
   for (const bool compare : {false, true})
     for (size_t i = 0; i < wanted.size(); ++i) {
-      const TensorType& type = wanted[i]->type;
-      const std::vector<int64_t>& shape = inputs[i].shape();
-      bool fits = inputs[i].dtype() == type.dtype && shape.size() == type.shape.size();
+      const TensorType type = value_type(*wanted[i]);
+      const std::vector<int64_t>& shape = *given[i].shape;
+      bool fits = given[i].dtype == type.dtype && shape.size() == type.shape.size();
       for (size_t d = 0; fits && d < shape.size(); ++d) {
         if (const auto s = type.shape[d].as_symbol()) symbols.try_emplace(std::string(*s), shape[d]);
         if (compare) fits = evaluate(type.shape[d], symbols).value_or(shape[d]) == shape[d];
       }
       if (!fits)
         return fail({}, fmt::format("input {} is {}, {} is expected", wanted[i]->external_name,
-                                    to_string(inputs[i].dtype(), shape), to_string(type)));
+                                    to_string(given[i].dtype, shape), to_string(type)));
     }
   DLC_CHECK(check_entry(p, symbols));
+  return symbols;
+}
+
+Result<> check_count(const std::vector<const ProgramBuffer*>& wanted, size_t given) {
+  if (given < wanted.size()) return fail({}, fmt::format("input {} is missing", wanted[given]->external_name));
+  if (given > wanted.size())
+    return fail({}, fmt::format("{} inputs are given, the program has {}", given, wanted.size()));
+  return {};
+}
+
+}  // namespace
+
+Result<Bindings> bind_symbols(const Program& p, std::span<const Tensor> inputs) {
+  std::vector<const ProgramBuffer*> wanted;
+  for (const ProgramBuffer& b : p.buffers)
+    if (b.kind == BufferKind::input) wanted.push_back(&b);
+  DLC_CHECK(check_count(wanted, inputs.size()));
+  std::vector<Given> given;
+  for (const Tensor& t : inputs) given.push_back({t.dtype(), &t.shape()});
+  return bindings_of(p, wanted, given);
+}
+
+Result<Bindings> bind_symbols(const Program& p, std::span<const Tensor> inputs, std::span<const StateMemory> states) {
+  const auto in_place = in_place_states(p);
+  if (in_place.size() != states.size())
+    return fail({}, fmt::format("{} states are given, the program has {} in place", states.size(), in_place.size()));
+  std::vector<const ProgramBuffer*> wanted, kept;
+  for (const ProgramBuffer& b : p.buffers)
+    if (b.kind == BufferKind::input && std::ranges::find(in_place, b.name, &StatePair::input) == in_place.end())
+      wanted.push_back(&b);
+  DLC_CHECK(check_count(wanted, inputs.size()));
+  std::vector<Given> given;
+  for (const Tensor& t : inputs) given.push_back({t.dtype(), &t.shape()});
+  for (size_t i = 0; i < states.size(); ++i) {
+    kept.push_back(&p.buffers[static_cast<size_t>(p.find_buffer(in_place[i].input))]);
+    given.push_back({states[i].dtype, &states[i].shape});
+  }
+  wanted.insert(wanted.end(), kept.begin(), kept.end());
+  DLC_TRY(const Bindings symbols, bindings_of(p, wanted, given));
+  for (size_t i = 0; i < states.size(); ++i) {
+    DLC_TRY(const auto capacity, shape_of(kept[i]->type.shape, symbols));
+    if (states[i].capacity != capacity)
+      return fail({},
+                  fmt::format("the memory of state {} is {}, {} is needed", kept[i]->external_name,
+                              to_string(states[i].dtype, states[i].capacity), to_string(states[i].dtype, capacity)));
+  }
   return symbols;
 }
 

@@ -27,7 +27,10 @@ class Lowering {
     }
     for (size_t i = 0; i < g_.outputs.size(); ++i) wanted_.emplace(g_.outputs[i], i);
     for (auto& group : groups) DLC_CHECK(this->group(group));
-    return outputs();
+    DLC_CHECK(outputs());
+    for (const StatePair& s : g_.states)
+      p_.states.push_back({buffer_called(s.input, BufferKind::input), buffer_called(s.output, BufferKind::output)});
+    return {};
   }
 
  private:
@@ -134,6 +137,11 @@ class Lowering {
     p_.calls.push_back({static_cast<int>(p_.kernels.size()), {from, to}, {}});
     p_.kernels.push_back(std::move(k));
     return to;
+  }
+
+  const std::string& buffer_called(const std::string& name, BufferKind kind) const {
+    return std::ranges::find_if(p_.buffers, [&](const auto& b) { return b.kind == kind && b.external_name == name; })
+        ->name;
   }
 
   // Output buffers stand in the order of the graph's outputs: results are returned in buffer order.

@@ -54,7 +54,8 @@ class Parser {
     }
     if (in_.accept("call")) return call();
     if (in_.accept("guard")) return guard();
-    return in_.unexpected("input, output, const, temp, arena, call, guard or '}'");
+    if (in_.accept("state")) return state();
+    return in_.unexpected("input, output, const, temp, arena, call, guard, state or '}'");
   }
 
   // To the end of the line.
@@ -81,15 +82,18 @@ class Parser {
     }
     DLC_CHECK(in_.expect(':'));
     DLC_TRY(b.type, in_.type());
+    if (in_.accept("holds")) {
+      DLC_TRY(b.holds, in_.shape());
+    }
     if (in_.accept("in")) {
       BufferAlias alias;
       DLC_TRY(alias.base, use());
       DLC_CHECK(in_.expect("at"));
       DLC_TRY(alias.byte_offset, expr());
       b.alias = alias;
-    } else if (in_.accept("over")) {
+    } else if (const bool keeps = in_.accept("keeping"); keeps || in_.accept("over")) {
       DLC_TRY(const int base, use());
-      b.alias = BufferAlias{base, Expr(0), true};
+      b.alias = BufferAlias{base, Expr(0), true, keeps};
     } else if (kind == BufferKind::temp) {
       DLC_CHECK(in_.expect("at"));
       DLC_TRY(b.offset, expr());
@@ -129,6 +133,16 @@ class Parser {
       all.push_back(std::move(s));
     } while (in_.accept(','));
     return all;
+  }
+
+  Result<> state() {
+    StatePair s;
+    DLC_TRY(const int input, use());
+    DLC_CHECK(in_.expect('-'));
+    DLC_CHECK(in_.expect('>'));
+    DLC_TRY(const int output, use());
+    p_.states.push_back({p_.buffers[static_cast<size_t>(input)].name, p_.buffers[static_cast<size_t>(output)].name});
+    return {};
   }
 
   // EXPR == EXPR, EXPR >= EXPR, EXPR <= EXPR; then `, loc` and nodes

@@ -46,8 +46,10 @@ std::string print(const Program& p) {
     s += fmt::format("  {} {}", kind_text(b.kind), name_text(b.name));
     if (!b.external_name.empty()) s += " " + detail::quoted(b.external_name);
     s += ": " + to_string(b.type);
+    for (size_t d = 0; d < b.holds.size(); ++d) s += (d == 0 ? " holds [" : ",") + to_string(b.holds[d]);
+    if (!b.holds.empty()) s += "]";
     if (b.alias && b.alias->replaces)
-      s += " over " + name_text(p.buffers[static_cast<size_t>(b.alias->base)].name);
+      s += (b.alias->keeps ? " keeping " : " over ") + name_text(p.buffers[static_cast<size_t>(b.alias->base)].name);
     else if (b.alias)
       s += fmt::format(" in {} at {}", name_text(p.buffers[static_cast<size_t>(b.alias->base)].name),
                        to_string(b.alias->byte_offset));
@@ -55,6 +57,8 @@ std::string print(const Program& p) {
       s += " at " + to_string(b.offset);
     s += "\n";
   }
+  for (const StatePair& state : p.states)
+    s += fmt::format("  state {} -> {}\n", name_text(state.input), name_text(state.output));
   s += "  arena " + to_string(p.arena_bytes) + "\n";
   for (const auto& c : p.calls) {
     s += fmt::format("  call @{}(", name_text(p.kernels[static_cast<size_t>(c.kernel)].name));

@@ -8,6 +8,8 @@ int Program::find_buffer(std::string_view name) const {
   return -1;
 }
 
+TensorType value_type(const ProgramBuffer& b) { return {b.type.dtype, b.holds.empty() ? b.type.shape : b.holds}; }
+
 const Tensor* Program::weight(std::string_view name) const {
   for (const auto& [n, t] : weights)
     if (n == name) return &t;

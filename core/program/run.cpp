@@ -1,6 +1,8 @@
 // The program interpreter: every call through the kernel interpreter, over real buffers at their planned offsets.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/program/runner.h"
 
 namespace dlc {
@@ -34,8 +36,17 @@ Result<std::vector<Tensor>> run_program(const Program& p, std::span<const Tensor
 }
 
 Result<std::vector<Tensor>> ProgramRunner::run(std::span<const Tensor> inputs) {
+  if (in_place_states(p_).empty()) return run_in_place(inputs, {});
+  return run_by_value(p_, inputs, [this](std::span<const Tensor> others, std::span<const StateMemory> states) {
+    return run_in_place(others, states);
+  });
+}
+
+Result<std::vector<Tensor>> ProgramRunner::run_in_place(std::span<const Tensor> inputs,
+                                                        std::span<const StateMemory> states) {
   const Program& p = p_;
-  DLC_TRY(Bindings bound, bind_symbols(p, inputs));
+  const std::vector<StatePair> in_place = in_place_states(p);
+  DLC_TRY(Bindings bound, bind_symbols(p, inputs, states));
   if (prepared_.size() != p.kernels.size() || bound != symbols_) {
     prepared_.clear();
     prepared_.resize(p.kernels.size());
@@ -53,7 +64,14 @@ Result<std::vector<Tensor>> ProgramRunner::run(std::span<const Tensor> inputs) {
     const auto& b = p.buffers[i];
     std::vector<int64_t> shape;
     DLC_TRY(const int64_t bytes, bytes_of(b.type, symbols, shape));
-    if (b.kind == BufferKind::input) own[i] = inputs[next_input++];
+    if (b.kind == BufferKind::input) {
+      const auto state = std::ranges::find(in_place, b.name, &StatePair::input);
+      if (state != in_place.end()) {
+        storage[i] = {states[static_cast<size_t>(state - in_place.begin())].bytes, bytes};
+        continue;
+      }
+      own[i] = inputs[next_input++];
+    }
     if (b.kind == BufferKind::constant && !b.alias) {
       const Tensor* w = p.weight(b.name);
       if (w == nullptr) return fail({}, fmt::format("constant {} has no value", b.name));
@@ -110,7 +128,7 @@ Result<std::vector<Tensor>> ProgramRunner::run(std::span<const Tensor> inputs) {
 
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < p.buffers.size(); ++i) {
-    if (p.buffers[i].kind != BufferKind::output) continue;
+    if (p.buffers[i].kind != BufferKind::output || (p.buffers[i].alias && p.buffers[i].alias->keeps)) continue;
     if (!p.buffers[i].alias) {
       outputs.push_back(own[i]);
       continue;

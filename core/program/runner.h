@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "dlc/program/program.h"
+#include "dlc/program/state.h"
 
 namespace dlc {
 
@@ -15,6 +15,8 @@ class ProgramRunner {
  public:
   explicit ProgramRunner(const Program& p, const InterpOptions& options = {}) : p_(p), options_(options) {}
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs);
+  // Without the inputs and outputs of states in place, whose memory is given.
+  Result<std::vector<Tensor>> run_in_place(std::span<const Tensor> inputs, std::span<const StateMemory> states);
 
  private:
   Result<const PreparedKernel*> prepared(int kernel);

@@ -3,7 +3,9 @@
 
 #include <set>
 
+#include "dlc/graph/state.h"
 #include "dlc/program/alias.h"
+#include "dlc/program/state.h"
 
 namespace dlc {
 
@@ -40,6 +42,42 @@ Result<> verify_call(const Program& p, const Call& c, const std::set<int>& writt
   return {};
 }
 
+// Pairs of an input and an output; a buffer that holds less than its bytes, or keeps others', belongs to one.
+Result<> verify_states(const Program& p) {
+  std::set<std::string> names;
+  for (const StatePair& s : p.states) {
+    const int input = p.find_buffer(s.input), output = p.find_buffer(s.output);
+    const auto refuse = [&](const std::string& why) {
+      return fail({}, fmt::format("program @{}: state {} -> {}: {}", p.name, s.input, s.output, why));
+    };
+    if (input < 0 || p.buffers[static_cast<size_t>(input)].kind != BufferKind::input)
+      return refuse("the first is no input");
+    if (output < 0 || p.buffers[static_cast<size_t>(output)].kind != BufferKind::output)
+      return refuse("the second is no output");
+    if (!names.insert(s.input).second || !names.insert(s.output).second) return refuse("a buffer belongs to one state");
+    const ProgramBuffer &in = p.buffers[static_cast<size_t>(input)], &out = p.buffers[static_cast<size_t>(output)];
+    if (const std::string why = not_a_state(value_type(in), value_type(out), p.symbols); !why.empty())
+      return refuse("the output cannot be the next input: " + why);
+  }
+  std::set<std::string> in_place;
+  for (const StatePair& s : in_place_states(p)) in_place.insert({s.input, s.output});
+  for (const ProgramBuffer& b : p.buffers) {
+    const bool keeps = b.alias && b.alias->keeps;
+    if ((keeps || !b.holds.empty()) && !in_place.contains(b.name))
+      return fail({}, fmt::format("program @{}: buffer {} {}, and is in the place of no state", p.name, b.name,
+                                  keeps ? "keeps another one" : "holds less than its bytes"));
+    if (keeps && b.type != p.buffers[static_cast<size_t>(b.alias->base)].type)
+      return fail({}, fmt::format("program @{}: buffer {} keeps one of another type", p.name, b.name));
+    if (b.holds.empty()) continue;
+    bool fits = b.holds.size() == b.type.shape.size();
+    for (size_t d = 0; fits && d < b.holds.size(); ++d) fits = provably_le(b.holds[d], b.type.shape[d], p.symbols);
+    if (!fits)
+      return fail(
+          {}, fmt::format("program @{}: what buffer {} holds may be more than {}", p.name, b.name, to_string(b.type)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<> verify(const Program& p) {
@@ -52,6 +90,7 @@ Result<> verify(const Program& p) {
       return fail(
           {}, fmt::format("program @{}: buffer {} lies in a buffer that is not declared before it", p.name, b.name));
   }
+  DLC_CHECK(verify_states(p));
   for (const Guard& g : p.guards)
     for (const std::string& s : g.excess.symbols())
       if (!p.symbols.contains(s))

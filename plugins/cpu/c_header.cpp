@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
+
+#include "dlc/program/state.h"
 
 namespace dlc::cpu {
 
@@ -53,18 +56,37 @@ int32_t {0}_run_parallel(const void* const* inputs, void* const* outputs, void* 
 }  // namespace
 
 std::string c_header(const Program& p, const std::string& prefix, const std::string& file, size_t weights_bytes) {
-  std::string dims, tensors;
+  std::string dims, tensors, states;
+  const std::vector<StatePair> in_place = in_place_states(p);
+  const auto is_state = [&](const ProgramBuffer& b) {
+    return std::ranges::find(in_place, b.name, &StatePair::input) != in_place.end();
+  };
+  const auto next_value = [&](const ProgramBuffer& b) -> const ProgramBuffer& {
+    return p
+        .buffers[static_cast<size_t>(p.find_buffer(std::ranges::find(in_place, b.name, &StatePair::input)->output))];
+  };
   for (const auto& [symbol, r] : p.symbols) dims += fmt::format(" {}", symbol);
   const std::vector<Guard> conditions = entry_conditions(p);
   for (size_t i = 0; i < conditions.size(); ++i)
     dims += fmt::format("{}{}", i == 0 ? ".\n * Compiled for " : ", ", to_string(conditions[i]));
   int input = 0, output = 0;
   for (const ProgramBuffer& b : p.buffers) {
+    const std::string type = to_string(value_type(b));
+    if (b.kind == BufferKind::input && is_state(b)) {
+      states += fmt::format(" *   inputs[{}] {}: {}, in memory of {}", input, b.external_name, type, to_string(b.type));
+      states += fmt::format("; then {}: {}\n", next_value(b).external_name, to_string(value_type(next_value(b))));
+    }
     if (b.kind == BufferKind::input)
-      tensors += fmt::format(" *   inputs[{}]  {}: {}\n", input++, b.external_name, to_string(b.type));
+      tensors += fmt::format(" *   inputs[{}]  {}: {}\n", input++, b.external_name, type);
     if (b.kind == BufferKind::output)
-      tensors += fmt::format(" *   outputs[{}] {}: {}\n", output++, b.external_name, to_string(b.type));
+      tensors += fmt::format(" *   outputs[{}] {}: {}{}\n", output++, b.external_name, type,
+                             b.alias && b.alias->keeps ? " (a state, see below; not used, may be NULL)" : "");
   }
+  if (!states.empty())
+    tensors +=
+        " *\n * States, read and written in place (the caller's memory, larger than the value, which lies at its "
+        "origin):\n" +
+        states;
   // A name that would end the comment.
   for (size_t at = 0; (at = tensors.find("*/", at)) != std::string::npos;) tensors.replace(at, 2, "* /");
   std::string upper = prefix;

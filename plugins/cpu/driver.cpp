@@ -244,7 +244,9 @@ class Driver {
       else if (p.kind == BufferKind::input)
         at = b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), f->getArg(0), input));
       if (p.kind == BufferKind::input) ++input;
-      if (p.kind == BufferKind::output) {
+      if (p.kind == BufferKind::output && p.alias && p.alias->keeps) {
+        ++output;  // it is where its input is
+      } else if (p.kind == BufferKind::output) {
         auto* to = b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), f->getArg(1), output++));
         if (p.alias)
           copies_.push_back({to, at, i});

@@ -78,7 +78,7 @@ class Placer {
       if (!offset || *offset < 0 || p.bytes > outer.bytes || *offset > outer.bytes - p.bytes)
         return fail({}, fmt::format("buffer {} does not lie inside its base", b.name));
       p = {outer.fixed != nullptr ? outer.fixed + *offset : nullptr, outer.moving, outer.offset + *offset, p.bytes};
-      if (b.kind == BufferKind::output) {
+      if (b.kind == BufferKind::output && !b.alias->keeps) {
         if (p.fixed == nullptr) return fail({}, fmt::format("output {} lies in another one", b.name));
         out_.copied.emplace_back(outputs_, p.fixed);
       }
@@ -92,7 +92,7 @@ class Placer {
     } else {
       p.moving = static_cast<int>(i);
     }
-    outputs_ += b.kind == BufferKind::output;
+    outputs_ += b.kind == BufferKind::output && !(b.alias && b.alias->keeps);
     places_.push_back(p);
     return {};
   }

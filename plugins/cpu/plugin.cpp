@@ -95,6 +95,7 @@ Result<> put_program(const Prepared& prepared, const Program& given, EmitResult&
 class CpuBackend : public Backend {
  public:
   std::string name() const override { return "cpu"; }
+  bool takes_states() const override { return true; }
 
   // It takes every call; what the machine is must be right.
   Result<std::vector<Refusal>> match(const EmitRequest& r) override {
@@ -143,6 +144,7 @@ class CpuBackend : public Backend {
                                            {"views", prepared.aliases.views},
                                            {"in_place", prepared.aliases.in_place},
                                            {"refused", prepared.aliases.refused},
+                                           {"states_in_place", prepared.states_in_place},
                                            {"kernels", kernels_json(prepared)}}
                                   .dump());
     return {};

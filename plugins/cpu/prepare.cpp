@@ -117,6 +117,7 @@ class Preparation {
     // Convolutions on blocks of one vector of channels match the contraction skeleton as they are.
     DLC_TRY(out_.blocked_buffers, assign_layouts(p_, {.block = target_.vector_bytes / 4}));
     if (with_views_) {
+      DLC_TRY(out_.states_in_place, states_in_place(p_));
       DLC_TRY(out_.aliases, alias_sets(p_));
       place_replacements();
     }
@@ -149,7 +150,7 @@ class Preparation {
       offsets[b] = buffer.alias ? offsets[static_cast<size_t>(buffer.alias->base)] + buffer.alias->byte_offset
                    : buffer.kind == BufferKind::temp ? buffer.offset
                                                      : Expr(0);
-      if (!buffer.alias || !buffer.alias->replaces) continue;
+      if (!buffer.alias || !buffer.alias->replaces || buffer.alias->keeps) continue;
       buffer.alias.reset();
       if (buffer.kind == BufferKind::temp) buffer.offset = offsets[b];
     }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "dlc/program/alias.h"
+#include "dlc/program/state.h"
 #include "plugins/cpu/codegen/codegen.h"
 #include "plugins/cpu/codegen/contraction.h"
 
@@ -37,6 +38,7 @@ struct Prepared {
   std::vector<PackedConstant> packed;
   int blocked_buffers = 0;
   AliasStats aliases;
+  int states_in_place = 0;
 
   std::vector<Unit> units() const;
   bool is_packed(int buffer) const;

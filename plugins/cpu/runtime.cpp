@@ -52,6 +52,7 @@ class CpuExecutable : public Executable {
  public:
   CpuExecutable(Program program, int threads)
       : program_(std::move(program)),
+        states_(in_place_states(program_)),
         threads_(std::min(threads > 0 ? threads : INT_MAX, tbb::info::default_concurrency())),
         pool_(threads_) {}
 
@@ -67,8 +68,16 @@ class CpuExecutable : public Executable {
   }
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override {
+    if (states_.empty()) return run_in_place(inputs, {});
+    return run_by_value(program_, inputs, [this](std::span<const Tensor> others, std::span<const StateMemory> states) {
+      return run_in_place(others, states);
+    });
+  }
+
+  Result<std::vector<Tensor>> run_in_place(std::span<const Tensor> inputs,
+                                           std::span<const StateMemory> states) override {
     const std::lock_guard one_at_a_time(running_);
-    DLC_TRY(Bindings symbols, bind_symbols(program_, inputs));
+    DLC_TRY(Bindings symbols, bind_symbols(program_, inputs, states));
     if (!bound_ || *bound_ != symbols) {
       bound_.reset();
       DLC_TRY(placement_, Placement::make(program_, code_.kernels(), constants_, symbols));
@@ -79,8 +88,12 @@ class CpuExecutable : public Executable {
     std::vector<std::byte*> own(program_.buffers.size(), nullptr);
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const ProgramBuffer& b = program_.buffers[i];
-      if (b.kind == BufferKind::input) own[i] = const_cast<std::byte*>(inputs[next_input++].bytes());
-      if (b.kind == BufferKind::output) {
+      if (b.kind == BufferKind::input) {
+        const auto state = std::ranges::find(states_, b.name, &StatePair::input);
+        own[i] = state != states_.end() ? states[static_cast<size_t>(state - states_.begin())].bytes
+                                        : const_cast<std::byte*>(inputs[next_input++].bytes());
+      }
+      if (b.kind == BufferKind::output && !(b.alias && b.alias->keeps)) {
         std::vector<int64_t> shape;
         DLC_CHECK(bytes_of(b.type.dtype, b.type.shape, symbols, &shape));
         DLC_TRY(Tensor t, Tensor::make(b.type.dtype, std::move(shape)));
@@ -167,6 +180,7 @@ class CpuExecutable : public Executable {
 
   std::mutex running_;  // guards placement_, bound_, call_ms_
   Program program_;
+  std::vector<StatePair> states_;  // in place
   int threads_;
   tbb::task_arena pool_;
   CompiledKernels code_;                     // of program_.kernels

@@ -74,11 +74,21 @@ std::vector<Port> graph_ports(const Graph& g, bool outputs) {
   return ports;
 }
 
+const std::string& port_name(const ProgramBuffer& b) { return b.external_name.empty() ? b.name : b.external_name; }
+
 std::vector<Port> program_ports(const Program& p, BufferKind kind) {
   std::vector<Port> ports;
   for (const ProgramBuffer& b : p.buffers)
-    if (b.kind == kind) ports.push_back({b.external_name.empty() ? b.name : b.external_name, b.type});
+    if (b.kind == kind) ports.push_back({port_name(b), value_type(b)});
   return ports;
+}
+
+std::vector<StatePair> program_states(const Program& p) {
+  std::vector<StatePair> states;
+  for (const StatePair& s : p.states)
+    states.push_back({port_name(p.buffers[static_cast<size_t>(p.find_buffer(s.input))]),
+                      port_name(p.buffers[static_cast<size_t>(p.find_buffer(s.output))])});
+  return states;
 }
 
 // A part of the model, and the plugin it is for ("host": compiled when loaded, "reference": never).
@@ -149,6 +159,32 @@ Result<> add_pieces(const Graph& g, const std::string& device, Backend* backend,
     }
   }
   return {};
+}
+
+// The part that takes a state and makes it has it; where another one reads it too, its value is handed on.
+void keep_states(std::vector<Piece>& pieces, const std::vector<StatePair>& states) {
+  const auto buffer = [](const Piece& piece, BufferKind kind, const std::string& name) -> const ProgramBuffer* {
+    for (const ProgramBuffer& b : piece.program.buffers)
+      if (b.kind == kind && port_name(b) == name) return &b;
+    return nullptr;
+  };
+  const auto reads = [&](const Piece& piece, const std::string& name) {
+    if (piece.control) return std::ranges::count(piece.control->inputs, name) > 0;
+    if (!piece.reference) return buffer(piece, BufferKind::input, name) != nullptr;
+    return std::ranges::any_of(piece.reference->inputs,
+                               [&](ValueId v) { return piece.reference->value(v).name == name; });
+  };
+  for (Piece& piece : pieces) {
+    piece.program.states.clear();
+    for (const StatePair& s : states) {
+      const ProgramBuffer *in = buffer(piece, BufferKind::input, s.input),
+                          *out = buffer(piece, BufferKind::output, s.output);
+      const bool shared = std::ranges::any_of(pieces, [&](const Piece& other) {
+        return &other != &piece && (reads(other, s.input) || reads(other, s.output));
+      });
+      if (in != nullptr && out != nullptr && !shared) piece.program.states.push_back({in->name, out->name});
+    }
+  }
 }
 
 size_t count_of(const std::vector<Piece>& pieces) {
@@ -327,6 +363,7 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
     b.model.inputs = graph_ports(*source.graph, false);
     b.model.outputs = graph_ports(*source.graph, true);
     b.model.symbols = source.graph->symbols;
+    b.model.states = source.graph->states;
     b.origins = Origins(*source.graph, source.nodes);
     const Stopwatch watch;
     crash::at("commit_numerics");
@@ -344,6 +381,7 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
     b.model.inputs = program_ports(*source.program, BufferKind::input);
     b.model.outputs = program_ports(*source.program, BufferKind::output);
     b.model.symbols = source.program->symbols;
+    b.model.states = program_states(*source.program);
   }
   b.model.name = source.name;
   b.model.hardware_name = b.hardware.description.name;
@@ -355,6 +393,7 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
   crash::at("lowering");
   Stopwatch step;
   DLC_TRY(std::vector<Piece> pieces, split(source, o, b, cx));
+  if (!source.program) keep_states(pieces, b.model.states);
   b.passes.push_back({"lower", step.ms(), {{"partitions", static_cast<int64_t>(pieces.size())}}});
   const Json options{{"format", o.format}, {"name", o.name.empty() ? source.name : o.name}, {"listing", o.listing}};
   // Names may be any bytes of a path.

@@ -93,7 +93,36 @@ Result<int> bench(Options& o, Context& cx) {
     DLC_TRY(const NamedTensors given, read_inputs(o.inputs));
     DLC_TRY(inputs, bind_inputs(model.inputs, model.symbols, given));
   }
-  for (int i = 0; i < o.warmup; ++i) DLC_CHECK(session.run(inputs));
+  // A model with states is measured on a step, which is taken back afterwards.
+  const bool has_states = !model.states.empty();
+  std::vector<Tensor> others;
+  if (has_states)
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto state = std::ranges::find(model.states, model.inputs[i].name, &StatePair::input);
+      if (state == model.states.end())
+        others.push_back(inputs[i]);
+      else
+        DLC_CHECK(session.set_state(static_cast<size_t>(state - model.states.begin()), inputs[i]));
+    }
+  const auto take_back = [&]() -> Result<> {
+    for (size_t i = 0; i < model.states.size(); ++i) {
+      const auto in = std::ranges::find(model.inputs, model.states[i].input, &Port::name) - model.inputs.begin();
+      DLC_CHECK(session.shrink_state(i, inputs[static_cast<size_t>(in)].shape()));
+    }
+    return {};
+  };
+  const auto run = [&]() -> Result<> {
+    if (has_states) {
+      DLC_CHECK(session.step(others));
+    } else {
+      DLC_CHECK(session.run(inputs));
+    }
+    return {};
+  };
+  for (int i = 0; i < o.warmup; ++i) {
+    DLC_CHECK(run());
+    DLC_CHECK(take_back());
+  }
   std::vector<double> times;
   int64_t threads = o.threads;
   Layers layers;
@@ -105,8 +134,9 @@ Result<int> bench(Options& o, Context& cx) {
   };
   while (wanted()) {
     const Stopwatch watch;
-    DLC_CHECK(session.run(inputs));
+    DLC_CHECK(run());
     times.push_back(watch.ms());
+    DLC_CHECK(take_back());
     Json counters;
     add_counters(session, counters);
     layers.add(counters);

@@ -21,6 +21,7 @@ struct ModelOptions {
   std::string hw;                       // empty: native
   std::vector<std::string> dims_given;  // N=1, S=1..512
   Dims dims;
+  std::vector<std::string> states;  // past=present
   bool dims_of_inputs = false;    // of an artifact or program, whose dims are fixed: the sizes of inputs made here
   std::string weights;            // .npz, for graph and program text
   std::string dump;               // folder

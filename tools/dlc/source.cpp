@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "dlc/graph/read.h"
+#include "dlc/graph/state.h"
 #include "dlc/io/file.h"
 #include "frontends/onnx/onnx.h"
 #include "tools/dlc/model.h"
@@ -30,6 +31,19 @@ Result<> check_fixed_dims(const ModelOptions& o, const Ranges& symbols, const ch
   return {};
 }
 
+Result<> check_no_states(const ModelOptions& o, const char* what) {
+  if (o.states.empty()) return {};
+  return fail({o.file, 0, 0, {}}, fmt::format("--state {}: {} says its states itself", o.states.front(), what),
+              "--state is for models and graph text");
+}
+
+Result<> add_states(Graph& g, const ModelOptions& o) {
+  auto done = declare_states(g, o.states);
+  if (!done)
+    for (Diagnostic& d : done.error().diagnostics) d.loc.file = o.file;
+  return done;
+}
+
 // Texts may begin with comments.
 std::string_view beyond_comments(std::string_view text) {
   while (text.starts_with("#") || text.starts_with("\n")) {
@@ -46,6 +60,8 @@ void add_model_options(CLI::App& sub, ModelOptions& o) {
   sub.add_option("--hw", o.hw, "The machine: native (the default), or a description, with params: asic.yaml,R=8")
       ->check(hw_argument());
   sub.add_option("--dim", o.dims_given, "A symbolic dim of the model: N=1, or a range S=1..512")
+      ->allow_extra_args(false);
+  sub.add_option("--state", o.states, "An output that is an input of the next run: past=present, or 'past.*=present.*'")
       ->allow_extra_args(false);
   sub.add_option("--weights", o.weights, "Constants of graph or program text (.npz); by default FILE.weights.npz")
       ->check(file_name());
@@ -147,6 +163,7 @@ Result<Source> read_source(const ModelOptions& o, std::shared_ptr<const RecordSe
   if (text.starts_with("DLCA") || o.file.ends_with(".dlca")) {
     DLC_TRY(s.compiled, CompiledModel::read(o.file));
     DLC_CHECK(check_fixed_dims(o, s.compiled->symbols, "an artifact"));
+    DLC_CHECK(check_no_states(o, "an artifact"));
     return s;
   }
   if (level == "kernel") return fail({o.file, 0, 0, {}}, "is kernel text: a kernel is no model", "dlc opt reads it");
@@ -155,12 +172,14 @@ Result<Source> read_source(const ModelOptions& o, std::shared_ptr<const RecordSe
     onnx.dims = o.dims;
     onnx.control_flow = o.format == "dlca";
     DLC_TRY(s.graph, import_onnx(o.file, onnx, &s.nodes));
+    DLC_CHECK(add_states(*s.graph, o));
     return s;
   }
   DLC_TRY(const NamedTensors weights, weights_of(o.weights, o.file));
   if (level == "graph") {
     DLC_TRY(s.graph, read_graph(text, o.file, weights, std::move(records)));
     DLC_CHECK(bind_dims(*s.graph, o.dims, o.file));
+    DLC_CHECK(add_states(*s.graph, o));
     return s;
   }
   if (const auto texts = split_texts(text); texts.size() > 1)
@@ -168,6 +187,7 @@ Result<Source> read_source(const ModelOptions& o, std::shared_ptr<const RecordSe
                 "give one of them, or the model it was made from");
   DLC_TRY(s.program, read_program(text, o.file, weights));
   DLC_CHECK(check_fixed_dims(o, s.program->symbols, "a program"));
+  DLC_CHECK(check_no_states(o, "a program"));
   return s;
 }
 

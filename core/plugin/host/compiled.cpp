@@ -204,6 +204,7 @@ Result<CompiledPartition> compile_partition(const std::string& device, Backend* 
     if (!is_taken) pieces.put_at(name, offset, bytes);
     return {};
   };
+  if (!backend->takes_states()) program.states.clear();
   const auto done =
       backend->emit({std::move(program), hardware.text, hardware.file, hardware.params, options}, emitted);
   if (!emitted.forwarded) return std::unexpected(std::move(emitted.forwarded).error());

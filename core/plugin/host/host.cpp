@@ -24,7 +24,7 @@ using detail::TensorTable;
 
 // The fields that version 1.0 of each table has: less is no version of it. More than kMaxTable is a lie.
 constexpr size_t kMinPlugin = sizeof(dlc_plugin_v1), kMinCompiler = sizeof(dlc_compiler_v1),
-                 kMinRuntime = sizeof(dlc_runtime_v1), kMaxTable = 4096;
+                 kMinRuntime = offsetof(dlc_runtime_v1, run_in_place), kMaxTable = 4096;
 
 // Whether [p, p + size) lies in the loaded segments of the library that holds `symbol`.
 bool in_library(const void* symbol, const void* p, size_t size) {
@@ -155,6 +155,22 @@ class HostExecutable : public Executable {
     return std::move(outputs.tensors);
   }
 
+  Result<std::vector<Tensor>> run_in_place(std::span<const Tensor> inputs,
+                                           std::span<const StateMemory> states) override {
+    if (l_.runtime.run_in_place == nullptr) return std::unexpected(unsupported(l_, "keep states"));
+    TensorTable table, memory;
+    const std::string no_name;
+    for (const Tensor& t : inputs) table.add(no_name, t);
+    for (const StateMemory& s : states) memory.add(s);
+    Outputs outputs{l_.name, {}, {}};
+    ErrorCollector errors;
+    const int32_t code = l_.runtime.run_in_place(e_, table.data(), table.size(), memory.data(), memory.size(), &outputs,
+                                                 &Outputs::place, errors.c());
+    if (!outputs.placed) return std::unexpected(std::move(outputs.placed).error());
+    if (code != 0) return std::unexpected(errors.take(l_.name));
+    return std::move(outputs.tensors);
+  }
+
   std::string counters() override {
     Answers answers(l_.name);
     ErrorCollector errors;
@@ -224,6 +240,8 @@ class HostBackend : public Backend {
   std::string name() const override { return l_.name; }
   std::string version() const override { return detail::or_empty(l_.table->version); }
   std::string schemes() const override { return detail::or_empty(l_.table->schemes); }
+
+  bool takes_states() const override { return l_.runtime.run_in_place != nullptr; }
 
   Result<std::vector<Refusal>> match(const EmitRequest& r) override {
     if (l_.compiler.match == nullptr) return std::vector<Refusal>{};

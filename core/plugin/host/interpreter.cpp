@@ -10,6 +10,10 @@ class InterpreterExecutable : public Executable {
  public:
   explicit InterpreterExecutable(Program p) : program_(std::move(p)), runner_(program_) {}
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override { return runner_.run(inputs); }
+  Result<std::vector<Tensor>> run_in_place(std::span<const Tensor> inputs,
+                                           std::span<const StateMemory> states) override {
+    return runner_.run_in_place(inputs, states);
+  }
 
  private:
   Program program_;
@@ -30,6 +34,7 @@ class InterpreterDevice : public Device {
 class Interpreter : public Backend {
  public:
   std::string name() const override { return "interp"; }
+  bool takes_states() const override { return true; }
   Result<> emit(const EmitRequest& request, EmitResult& result) override {
     result.put("executable", print(request.program));
     return {};

@@ -9,6 +9,7 @@
 
 #include "dlc/base/checked.h"
 #include "dlc/graph/control.h"
+#include "dlc/graph/state.h"
 #include "dlc/io/json.h"
 
 namespace dlc {
@@ -55,10 +56,11 @@ ordered_json symbols_json(const Ranges& symbols) {
 
 // What a model and each of its bodies have, without partitions.
 ordered_json graph_json(const CompiledGraph& g) {
-  return {{"symbols", symbols_json(g.symbols)},
-          {"inputs", ports_json(g.inputs)},
-          {"outputs", ports_json(g.outputs)},
-          {"partitions", ordered_json::array()}};
+  ordered_json j{
+      {"symbols", symbols_json(g.symbols)}, {"inputs", ports_json(g.inputs)}, {"outputs", ports_json(g.outputs)}};
+  for (const StatePair& s : g.states) j["states"].push_back({{"input", s.input}, {"output", s.output}});
+  j["partitions"] = ordered_json::array();
+  return j;
 }
 
 // `next`: the number of the next partition's sections. `offset_of`: where a constant is in the section of weights.
@@ -213,12 +215,33 @@ class Reader {
     return out;
   }
 
+  // Of ports that can be one, each in one state.
+  Result<> states(const ordered_json& j, CompiledGraph& g) const {
+    const auto list = j.find("states");
+    if (list == j.end()) return {};
+    if (!list->is_array()) return bad("states");
+    for (const ordered_json& s : *list) {
+      StatePair pair;
+      DLC_TRY(pair.input, text(s, "input"));
+      DLC_TRY(pair.output, text(s, "output"));
+      const auto in = std::ranges::find(g.inputs, pair.input, &Port::name);
+      const auto out = std::ranges::find(g.outputs, pair.output, &Port::name);
+      const auto is_known = [&](const StatePair& o) { return o.input == pair.input || o.output == pair.output; };
+      if (in == g.inputs.end() || out == g.outputs.end() || !not_a_state(in->type, out->type, g.symbols).empty() ||
+          std::ranges::any_of(g.states, is_known))
+        return bad("states");
+      g.states.push_back(std::move(pair));
+    }
+    return {};
+  }
+
   // A model, or a body in `depth` others.
   Result<CompiledGraph> graph(const ordered_json& j, int depth) const {
     CompiledGraph g;
     DLC_TRY(g.symbols, symbols(j));
     DLC_TRY(g.inputs, ports(j, "inputs"));
     DLC_TRY(g.outputs, ports(j, "outputs"));
+    DLC_CHECK(states(j, g));
     const auto parts = j.find("partitions");
     if (parts == j.end() || !parts->is_array()) return bad("partitions");
     for (const ordered_json& p : *parts) {

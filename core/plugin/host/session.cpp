@@ -95,7 +95,7 @@ Result<std::vector<TensorType>> result_types(const CompiledGraph& m, const Compi
   }
   DLC_TRY(const Program program, parse_program(p.program, "program"));
   for (const ProgramBuffer& b : program.buffers)
-    if (b.kind == BufferKind::output) out.push_back(b.type);
+    if (b.kind == BufferKind::output) out.push_back(value_type(b));
   return out;
 }
 
@@ -186,6 +186,8 @@ Result<Session> Session::open(const CompiledModel& model, PluginRegistry& plugin
 Result<Session> Session::open(const CompiledGraph& model, detail::DeviceChoice& choice) {
   Session s;
   s.model_ = &model;
+  for (const StatePair& pair : model.states)
+    s.states_.push_back({{}, {}, std::ranges::find(model.inputs, pair.input, &Port::name)->type, false, false});
   for (const CompiledPartition& p : model.partitions) {
     Part part;
     part.compiled = &p;
@@ -215,81 +217,10 @@ Result<Session> Session::open(const CompiledGraph& model, detail::DeviceChoice& 
     }
     DLC_TRY(part.device, backend->open(choice.with_threads(backend, part.uri)));
     DLC_TRY(part.executable, part.device->load(compiled->executable, compiled->compiled_weights()));
+    if (!model.states.empty()) DLC_CHECK(s.find_states(part, compiled->compiled_program()));
     s.parts_.push_back(std::move(part));
   }
   return s;
-}
-
-// A hint to bind dims is of no use where one of them is none of the model's: a run finds it out.
-static Error with_dims_of(std::span<const Port> inputs, Error error) {
-  constexpr std::string_view kDim = "--dim ";
-  std::set<std::string, std::less<>> known;
-  for (const Port& p : inputs)
-    for (const Expr& d : p.type.shape)
-      for (const auto& s : d.symbols()) known.emplace(s);
-  for (Diagnostic& d : error.diagnostics)
-    for (size_t at = d.hint.find(kDim); at != std::string::npos; at = d.hint.find(kDim, at + 1)) {
-      const size_t begin = at + kDim.size();
-      const std::string name = d.hint.substr(begin, d.hint.find('=', begin) - begin);
-      if (known.contains(name)) continue;
-      d.hint = fmt::format("{} is a size that only a run finds out", name);
-      break;
-    }
-  return error;
-}
-
-Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
-  // What partitions hand on, and results of the model, which may be called as an input is.
-  std::map<std::string, Tensor, std::less<>> values, results;
-  if (inputs.size() != model_->inputs.size())
-    return fail({}, fmt::format("{} inputs are given, the model has {}", inputs.size(), model_->inputs.size()));
-  Bindings symbols;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Port& port = model_->inputs[i];
-    if (const auto why = detail::mismatch(port.type, inputs[i], symbols))
-      return fail({}, fmt::format("input '{}' is {}, the model takes {}{}", port.name,
-                                  to_string(inputs[i].dtype(), inputs[i].shape()), to_string(port.type), *why));
-    values[port.name] = inputs[i];
-  }
-  for (Part& part : parts_) {
-    std::vector<Tensor> in;
-    for (const std::string& name : part.compiled->inputs) {
-      if (part.compiled->is_control()) {
-        const auto& constants = part.compiled->weights;
-        const auto constant = std::ranges::find(constants, name, &NamedTensors::value_type::first);
-        if (name.empty() || constant != constants.end()) {
-          in.push_back(name.empty() ? Tensor() : constant->second);
-          continue;
-        }
-      }
-      const auto it = values.find(name);
-      if (it == values.end())
-        return fail({}, fmt::format("partition on {} reads '{}', which nothing made", part.uri, name));
-      in.push_back(it->second);
-    }
-    auto made = part.executable->run(in);
-    if (!made) return std::unexpected(with_dims_of(model_->inputs, std::move(made).error()));
-    auto& out = *made;
-    if (out.size() != part.compiled->outputs.size())
-      return fail({}, fmt::format("partition on {} gave {} results, {} are expected", part.uri, out.size(),
-                                  part.compiled->outputs.size()));
-    for (size_t i = 0; i < out.size(); ++i) {
-      if (const auto why = detail::mismatch(part.results.at(i), out[i], symbols))
-        return fail(
-            {}, fmt::format("partition on {} gave '{}' as {}, {} is expected{}", part.uri, part.compiled->outputs[i],
-                            to_string(out[i].dtype(), out[i].shape()), to_string(part.results[i]), *why));
-      values.try_emplace(part.compiled->outputs[i], out[i]);
-      results[part.compiled->outputs[i]] = std::move(out[i]);
-    }
-  }
-  std::vector<Tensor> outputs;
-  for (const Port& p : model_->outputs) {
-    const auto made = results.find(p.name), given = values.find(p.name);  // given: an input that a body hands on
-    if (made == results.end() && given == values.end())
-      return fail({}, fmt::format("output '{}' was not computed", p.name));
-    outputs.push_back(made != results.end() ? made->second : given->second);
-  }
-  return outputs;
 }
 
 }  // namespace dlc

@@ -27,6 +27,20 @@ Result<std::vector<std::pair<std::string, Tensor>>> wrap_tensors(const dlc_tenso
   return out;
 }
 
+Result<std::vector<StateMemory>> wrap_states(const dlc_tensor* table, uint64_t count) {
+  std::vector<StateMemory> out;
+  DLC_TRY(const auto memory, wrap_tensors(table, count));  // checks them
+  const uint64_t stride = count > 0 ? table->struct_size : 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const dlc_tensor c =
+        read_struct(reinterpret_cast<const dlc_tensor*>(reinterpret_cast<const std::byte*>(table) + i * stride));
+    if (c.holds == nullptr) return fail({}, fmt::format("state {} has no shape of its value", i));
+    const Tensor& t = memory[i].second;
+    out.push_back({static_cast<std::byte*>(c.data), t.dtype(), t.shape(), {c.holds, c.holds + c.rank}});
+  }
+  return out;
+}
+
 void report(const dlc_error* to, const Error& error) {
   const dlc_error c = read_struct(to);
   if (c.report == nullptr) return;

@@ -139,20 +139,42 @@ int32_t load(dlc_device* device, const void* executable, uint64_t size, const dl
   });
 }
 
+using OutputPlace = void* (*)(void*, uint64_t, const char*, const int64_t*, uint64_t);
+
+Result<std::vector<Tensor>> tensors_of(const dlc_tensor* table, uint64_t count) {
+  DLC_TRY(auto named, detail::wrap_tensors(table, count));
+  std::vector<Tensor> tensors;
+  for (auto& [name, t] : named) tensors.push_back(std::move(t));
+  return tensors;
+}
+
+Result<> hand_over(const std::vector<Tensor>& results, void* context, OutputPlace output) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Tensor& t = results[i];
+    void* to = output(context, i, to_string(t.dtype()).c_str(), t.shape().data(), t.shape().size());
+    if (to == nullptr) return fail({}, fmt::format("the host has no memory for result {}", i));
+    std::memcpy(to, t.bytes(), t.byte_size());
+  }
+  return {};
+}
+
 int32_t run(dlc_executable* executable, const dlc_tensor* inputs, uint64_t input_count, void* context,
-            void* (*output)(void*, uint64_t, const char*, const int64_t*, uint64_t), const dlc_error* error) {
+            OutputPlace output, const dlc_error* error) {
   return guarded(error, [&]() -> Result<> {
-    DLC_TRY(auto named, detail::wrap_tensors(inputs, input_count));
-    std::vector<Tensor> tensors;
-    for (auto& [name, t] : named) tensors.push_back(std::move(t));
+    DLC_TRY(const auto tensors, tensors_of(inputs, input_count));
     DLC_TRY(const auto results, executable->executable->run(tensors));
-    for (size_t i = 0; i < results.size(); ++i) {
-      const Tensor& t = results[i];
-      void* to = output(context, i, to_string(t.dtype()).c_str(), t.shape().data(), t.shape().size());
-      if (to == nullptr) return fail({}, fmt::format("the host has no memory for result {}", i));
-      std::memcpy(to, t.bytes(), t.byte_size());
-    }
-    return {};
+    return hand_over(results, context, output);
+  });
+}
+
+int32_t run_in_place(dlc_executable* executable, const dlc_tensor* inputs, uint64_t input_count,
+                     const dlc_tensor* states, uint64_t state_count, void* context, OutputPlace output,
+                     const dlc_error* error) {
+  return guarded(error, [&]() -> Result<> {
+    DLC_TRY(const auto tensors, tensors_of(inputs, input_count));
+    DLC_TRY(const auto memory, detail::wrap_states(states, state_count));
+    DLC_TRY(const auto results, executable->executable->run_in_place(tensors, memory));
+    return hand_over(results, context, output);
   });
 }
 
@@ -207,6 +229,7 @@ const dlc_plugin_v1* make_plugin(Backend& backend) {
       [](dlc_executable* e) { delete e; },
       run,
       counters,
+      backend.takes_states() ? run_in_place : nullptr,
   };
   static const dlc_plugin_v1 plugin{sizeof(dlc_plugin_v1), DLC_ABI_MAJOR,   DLC_ABI_MINOR,
                                     name.c_str(),          version.c_str(), "dlc.program 1",

@@ -10,6 +10,8 @@
 //     out   %1 "output"
 //   }
 //
+// `state %past -> "present"` says that an output is the same input of the next run (dlc/graph/state.h).
+//
 // Every op is the name of a record (dlc/ops/record.h); operand order, attributes and result types are the record's.
 // Constants are values with a tensor: small ones have their elements in the text (one number fills the whole tensor),
 // the others are looked up by name in a weight table kept beside the text. The grammar is in docs/graph-text.md.
@@ -50,6 +52,12 @@ struct Value {
 
 class Graph;
 
+// A value that is kept between runs: an input's name, and the output that is its value in the next run.
+struct StatePair {
+  std::string input, output;
+  friend bool operator==(const StatePair&, const StatePair&) = default;
+};
+
 struct Node {
   std::string op;
   std::vector<ValueId> inputs;  // variadic operands are flattened at the end (a record has at most one, the last)
@@ -73,6 +81,7 @@ class Graph {
   Ranges symbols;  // ranges of symbolic dims
   std::vector<ValueId> inputs, outputs;
   std::vector<std::string> output_names;  // the model's names of the outputs
+  std::vector<StatePair> states;
   // What the nodes' ops mean: the built-in records when null. A machine's recipes extend them (commit_numerics).
   std::shared_ptr<const RecordSet> records;
   const RecordSet& record_set() const { return records ? *records : RecordSet::builtin(); }

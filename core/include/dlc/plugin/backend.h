@@ -23,6 +23,7 @@
 #include "dlc/plugin/dlc_plugin.h"
 #include "dlc/program/program.h"
 #include "dlc/program/refusal.h"
+#include "dlc/program/state.h"
 
 namespace dlc {
 
@@ -54,6 +55,12 @@ class Executable {
  public:
   virtual ~Executable() = default;
   virtual Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) = 0;
+  // Of a backend that takes states: `inputs` and the results lack those that are in place (in_place_states), `states`
+  // is their memory. What makes a run fail before its first call leaves it as it was.
+  virtual Result<std::vector<Tensor>> run_in_place(std::span<const Tensor> /*inputs*/,
+                                                   std::span<const StateMemory> /*states*/) {
+    return fail({}, "this device keeps no states");
+  }
   virtual std::string counters() { return "{}"; }  // JSON of the last run
 };
 
@@ -80,6 +87,8 @@ class Backend {
   // Which calls of the program it does not take. Each call is a question of its own: the calls of one request need not
   // be a program that runs. dlc asks before it cuts the model in parts.
   virtual Result<std::vector<Refusal>> match(const EmitRequest&) { return std::vector<Refusal>{}; }
+  // Whether programs may have states (dlc/program/state.h). Otherwise they come without, and dlc hands the values on.
+  virtual bool takes_states() const { return false; }
   virtual Result<> emit(const EmitRequest& request, EmitResult& result) = 0;
   virtual std::vector<DeviceListing> list() = 0;
   virtual Result<std::unique_ptr<Device>> open(const std::string& uri) = 0;

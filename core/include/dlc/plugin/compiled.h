@@ -4,6 +4,14 @@
 //   DLC_TRY(CompiledModel m, CompiledModel::read("resnet8.dlca"));
 //   DLC_TRY(Session s, Session::open(m, plugins, {.device = "asic:func"}));
 //   DLC_TRY(auto outputs, s.run(inputs));
+//
+// A model with states (dlc/graph/state.h) can also be run step by step: the session keeps them from one step to the
+// next, in place where a partition has them so.
+//
+//   for (const Tensor& token : tokens) {
+//     DLC_TRY(const auto logits, s.step({&token, 1}));   // inputs and outputs that are no states
+//   }
+//   DLC_TRY(const Tensor keys, s.state(0));
 #pragma once
 
 #include <functional>
@@ -74,6 +82,7 @@ struct CompiledGraph {
   Ranges symbols;
   std::vector<Port> inputs, outputs;  // an output of a body may be one of its inputs, which no partition makes then
   std::vector<CompiledPartition> partitions;
+  std::vector<StatePair> states;  // of a model, by the names of its ports
 };
 
 // Every partition, those of bodies behind the one that has the bodies.
@@ -125,7 +134,23 @@ class Session {
   // A body, on the devices that were chosen for the model.
   static Result<Session> open(const CompiledGraph& body, detail::DeviceChoice& choice);
 
-  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs);  // in the order of the model's inputs
+  // All inputs to all outputs, in the model's order; states that are kept have no part in it.
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs);
+
+  // One step on the states that are kept: the inputs that are none (step_inputs), the outputs that are none. States
+  // that were never set begin as zeros: without elements along a dim whose symbol may be 0 and that no input has (a
+  // cache of keys). A step that fails before it computes leaves them as they were; after that, what was written stays.
+  Result<std::vector<Tensor>> step(std::span<const Tensor> inputs);
+  std::vector<Port> step_inputs() const;
+  std::vector<Port> step_outputs() const;
+  // By number, in the order of the model's states. A state's value is copied on its way in and out.
+  Result<> set_state(size_t state, const Tensor& value);
+  Result<Tensor> state(size_t state) const;
+  // Only the first elements are kept: what later steps added is taken back. `shape` is at most the state's.
+  Result<> shrink_state(size_t state, std::span<const int64_t> shape);
+  void clear_states();          // as if they had never been set
+  int64_t state_bytes() const;  // that are held for them
+
   // Of each partition: the URI it runs on, and the device's counters of the last run as JSON.
   size_t partitions() const { return parts_.size(); }
   const std::string& device(size_t partition) const { return parts_[partition].uri; }
@@ -139,9 +164,26 @@ class Session {
     CompiledPartition own;  // when it was compiled here
     std::unique_ptr<Device> device;
     std::unique_ptr<Executable> executable;
+    std::vector<size_t> states;  // of the model, which it has in place, in the order of its program
   };
+  // A value, and the memory around it where a partition has it in place.
+  struct Kept {
+    Tensor memory;               // the value itself, where no partition has it in place
+    std::vector<int64_t> shape;  // of the value
+    TensorType type;             // of the memory
+    bool is_set = false, in_place = false;
+    StateMemory place();
+  };
+  struct Values;
+  Result<> find_states(Part& part, const std::string& program);
+  Result<> run_parts(Values& all, bool in_place);
+  static Result<Tensor> output(const Values& all, const std::string& name);
+  Result<> begin_state(size_t state, Bindings& symbols);
+  Result<> check_room(const Bindings& symbols) const;
+  Result<> check_state(size_t state) const;
   const CompiledGraph* model_ = nullptr;
   std::vector<Part> parts_;
+  std::vector<Kept> states_;
 };
 
 // `interp:`, which is always there: runs programs through the interpreter.

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define DLC_ABI_MAJOR 1u
-#define DLC_ABI_MINOR 1u
+#define DLC_ABI_MINOR 2u
 
 /* Element types are text: "f32", "s8", ... (dlc/base/dtype.h). */
 typedef struct dlc_tensor {
@@ -35,6 +35,8 @@ typedef struct dlc_tensor {
   uint64_t rank;
   void* data; /* dense, row-major */
   uint64_t bytes;
+  /* Since 1.2. Of a state, whose memory this is: the shape of the value in it, at its origin, of the same rank. */
+  const int64_t* holds;
 } dlc_tensor;
 
 /* Where a callee reports diagnostics: called once per diagnostic, arguments valid during the call, severity one of
@@ -108,6 +110,15 @@ typedef struct dlc_runtime_v1 {
                  const dlc_error* error);
   /* Counters of the last run as a JSON object (cycles, per-layer figures); the device defines the keys. */
   int32_t (*counters)(dlc_executable* executable, const dlc_sink* result, const dlc_error* error);
+  /* Since 1.2. As run(), on states that are kept in place: outputs that are `keeping` the input that the program's text
+   * pairs them with. `inputs` lacks those inputs, `output` is not called for those outputs (its index counts the
+   * others); `states` has the memory of each, in the order of the program's `state` lines, which the run changes. NULL:
+   * programs come without `state` lines. */
+  int32_t (*run_in_place)(dlc_executable* executable, const dlc_tensor* inputs, uint64_t input_count,
+                          const dlc_tensor* states, uint64_t state_count, void* context,
+                          void* (*output)(void* context, uint64_t index, const char* dtype, const int64_t* shape,
+                                          uint64_t rank),
+                          const dlc_error* error);
 } dlc_runtime_v1;
 
 typedef struct dlc_plugin_v1 {

@@ -11,6 +11,8 @@
 //    place (`f(a ?: b)`, a concat fused with what follows) gets a statement for each, so that its reads need no guard.
 // 2. An element-wise result takes the bytes of an operand that nobody reads afterwards (`temp b: f32[...] over a`).
 //
+// An output over the input that it is the next value of: dlc/program/state.h.
+//
 // Run it after layouts were chosen: they give buffers between kernels a form of their own, aliases tie forms together.
 #pragma once
 

@@ -18,6 +18,9 @@
 //     temp   t1: f32[N,64] in t0 at 256 * N
 //     temp   t2: f32[N,128] over t0
 //
+// `state past -> present` says that an output is the next run's input; where it lies over that, it is kept in place
+// (dlc/program/state.h).
+//
 // What the kernels assume of the symbols beyond their ranges is a guard (dlc/program/guard.h), checked by every entry.
 #pragma once
 
@@ -42,12 +45,14 @@ struct BufferAlias {
   int base = -1;          // index of the buffer that holds the bytes
   Expr byte_offset;       // from its start
   bool replaces = false;  // a value of its own in the bytes of one that is no longer needed, not a part of it
+  bool keeps = false;     // and that has the old one's elements where nothing is written: `keeping`, not `over`
 };
 
 struct ProgramBuffer {
   std::string name;           // unique; also the name in the weight table for constants
   std::string external_name;  // inputs and outputs: the model's own name
-  TensorType type;
+  TensorType type;            // of its bytes, which is what kernels see
+  std::vector<Expr> holds;    // the shape of its value, at the bytes' origin, where that is less; otherwise empty
   BufferKind kind = BufferKind::temp;
   Expr offset;  // temp: bytes from the start of the arena
   std::optional<BufferAlias> alias;
@@ -66,12 +71,16 @@ struct Program {
   std::vector<ProgramBuffer> buffers;
   std::vector<Kernel> kernels;
   std::vector<Call> calls;
+  std::vector<StatePair> states;  // by the names of buffers
   Expr arena_bytes;
   std::vector<std::pair<std::string, Tensor>> weights;  // constants by buffer name, in execution order
 
   int find_buffer(std::string_view name) const;  // -1 when absent
   const Tensor* weight(std::string_view name) const;
 };
+
+// What a caller gives or gets of an input or output.
+TensorType value_type(const ProgramBuffer& b);
 
 std::string print(const Program& p);
 Result<Program> parse_program(std::string_view text, const std::string& file = {});  // weights stay empty

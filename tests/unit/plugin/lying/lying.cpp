@@ -122,7 +122,8 @@ constexpr dlc_runtime_v1 kRuntime{sizeof(dlc_runtime_v1),
                                   load,
                                   [](dlc_executable* e) { delete e; },
                                   run,
-                                  counters};
+                                  counters,
+                                  nullptr};
 constexpr dlc_plugin_v1 kPlugin{sizeof(dlc_plugin_v1), DLC_ABI_MAJOR, DLC_ABI_MINOR, "lying",  "1",
                                 "dlc.program 1",       "lying",       &kCompiler,    &kRuntime};
 

@@ -1,0 +1,316 @@
+// Models with states, step by step: the same bits as the model that is given every value, and nothing copied that stays.
+#include <random>
+
+#include "dlc/graph/state.h"
+#include "dlc/plugin/compiled.h"
+#include "dlc_test/catch.h"
+
+using namespace dlc;
+
+namespace {
+
+Graph parsed(const std::string& text, const std::vector<std::string>& states) {
+  auto g = parse_graph("dlc.graph 1\n" + text);
+  if (!g) FAIL(to_string(g.error()));
+  if (auto ok = declare_states(*g, states); !ok) FAIL(to_string(ok.error()));
+  if (auto ok = verify(*g); !ok) FAIL(to_string(ok.error()));
+  return *g;
+}
+
+struct Models {
+  PluginRegistry plugins{{.paths = {DLC_BINARY_DIR "/lib/dlc/plugins"}, .defaults = false}};
+
+  // One partition on cpu.
+  CompiledModel compile(const Graph& g) {
+    CompiledModel m;
+    m.name = g.name;
+    m.symbols = g.symbols;
+    m.states = g.states;
+    for (const ValueId v : g.inputs) m.inputs.push_back({g.value(v).name, g.value(v).type});
+    for (size_t i = 0; i < g.outputs.size(); ++i) m.outputs.push_back({g.output_names[i], g.value(g.outputs[i]).type});
+    REQUIRE_OK(Program program, lower_to_program(g));
+    REQUIRE_OK(Backend * cpu, plugins.find("cpu"));
+    REQUIRE_OK(const Hardware native, load_hardware("native"));
+    REQUIRE_OK(CompiledPartition part, compile_partition("cpu", cpu, std::move(program), native, "{}"));
+    m.partitions.push_back(std::move(part));
+    return m;
+  }
+  Session open(const CompiledModel& m, const std::string& device) {
+    REQUIRE_OK(Session s, Session::open(m, plugins, {.device = device}));
+    return s;
+  }
+};
+
+Tensor random_tensor(const Port& port, const Bindings& symbols, uint64_t seed) {
+  std::vector<int64_t> shape;
+  for (const Expr& d : port.type.shape) shape.push_back(evaluate(d, symbols).value_or(-1));
+  REQUIRE_OK(Tensor t, Tensor::make(port.type.dtype, shape));
+  std::mt19937_64 random(seed);
+  for (int64_t i = 0; i < t.elements(); ++i) t.set_double(i, std::uniform_real_distribution(-1.0, 1.0)(random));
+  return t;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         std::equal(a.bytes(), a.bytes() + a.byte_size(), b.bytes());
+}
+
+// The states of a model without them, handed on by hand.
+struct ByHand {
+  const CompiledModel& model;
+  Session session;
+  std::vector<Tensor> states;
+  std::vector<Tensor> step(const std::vector<StatePair>& pairs, std::vector<Tensor> others) {
+    std::vector<Tensor> inputs, outputs;
+    size_t next = 0;
+    for (const Port& p : model.inputs) {
+      const auto s = std::ranges::find(pairs, p.name, &StatePair::input);
+      inputs.push_back(s == pairs.end() ? others[next++] : states[static_cast<size_t>(s - pairs.begin())]);
+    }
+    REQUIRE_OK(const auto results, session.run(inputs));
+    for (size_t i = 0; i < results.size(); ++i) {
+      const auto s = std::ranges::find(pairs, model.outputs[i].name, &StatePair::output);
+      if (s == pairs.end())
+        outputs.push_back(results[i]);
+      else
+        states[static_cast<size_t>(s - pairs.begin())] = results[i];
+    }
+    return outputs;
+  }
+};
+
+// One head of attention with a cache of keys and values that grows.
+const std::string kDecoder = R"(graph @decoder (N in 1..4, P in 0..16, S in 1..16) {
+  in    %x: f32[N,S,8]
+  in    %past.key: f32[N,P,8]
+  in    %past.value: f32[N,P,8]
+  in    %wq: f32[8,8]
+  in    %wk: f32[8,8]
+  in    %wv: f32[8,8]
+  %q: f32[N,S,8] = matmul(%x, %wq)
+  %k: f32[N,S,8] = matmul(%x, %wk)
+  %v: f32[N,S,8] = matmul(%x, %wv)
+  %keys: f32[N,P + S,8] = concat(%past.key, %k) {axis = 1}
+  %values: f32[N,P + S,8] = concat(%past.value, %v) {axis = 1}
+  %t: f32[N,8,P + S] = transpose(%keys) {perm = [0, 2, 1]}
+  %scores: f32[N,S,P + S] = matmul(%q, %t)
+  %weights: f32[N,S,P + S] = softmax(%scores) {axis = 2}
+  %y: f32[N,S,8] = matmul(%weights, %values)
+  out   %y "y"
+  out   %keys "present.key"
+  out   %values "present.value"
+}
+)";
+
+Tensor numbers(DType type, std::vector<int64_t> shape, std::vector<int64_t> values) {
+  REQUIRE_OK(Tensor t, Tensor::make(type, std::move(shape)));
+  for (size_t i = 0; i < values.size(); ++i) t.set_int(static_cast<int64_t>(i), values[i]);
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("a cache that grows is updated in place, prompt and tokens", "[plugin][state]") {
+  Models models;
+  const Graph with = parsed(kDecoder, {"past.*=present.*"});
+  CHECK(print(with).find("S in 1..16 - P") != std::string::npos);
+  const CompiledModel stateful = models.compile(with), plain = models.compile(parsed(kDecoder, {}));
+  CHECK(stateful.partitions[0].own_program.find("keeping past.key") != std::string::npos);
+  for (const std::string device : {"cpu:?threads=1", "cpu:?threads=2", "interp:"})
+    for (const int64_t n : {1, 3}) {
+      CAPTURE(device, n);
+      Session session = models.open(stateful, device);
+      ByHand hand{plain, models.open(plain, device), {}};
+      for (int i = 0; i < 2; ++i) hand.states.push_back(random_tensor(plain.inputs[1], {{"N", n}, {"P", 0}}, 1));
+      const std::vector<Port> ports = session.step_inputs();
+      REQUIRE(ports.size() == 4);
+      uint64_t seed = 1;
+      for (const int64_t s : {5, 1, 1, 4, 1}) {
+        std::vector<Tensor> others;
+        for (size_t i = 0; i < ports.size(); ++i)
+          others.push_back(random_tensor(ports[i], {{"N", n}, {"S", s}}, i == 0 ? ++seed : i));
+        REQUIRE_OK(const auto made, session.step(others));
+        const auto expected = hand.step(stateful.states, others);
+        REQUIRE(made.size() == 1);
+        CHECK(same_bits(made[0], expected[0]));
+        for (size_t i = 0; i < 2; ++i) {
+          REQUIRE_OK(const Tensor state, session.state(i));
+          CHECK(same_bits(state, hand.states[i]));
+        }
+      }
+      // 12 of 16 are used: a step of 5 is refused, and changes nothing; what was added can be taken back.
+      std::vector<Tensor> others;
+      for (size_t i = 0; i < ports.size(); ++i) others.push_back(random_tensor(ports[i], {{"N", n}, {"S", 5}}, i));
+      REQUIRE_ERROR(session.step(others), "state 'past.key' is full: with 12 of 16 there is no room for 5 more");
+      REQUIRE_OK(const Tensor state, session.state(0));
+      CHECK(same_bits(state, hand.states[0]));
+      for (size_t i = 0; i < 2; ++i) REQUIRE(session.shrink_state(i, std::vector<int64_t>{n, 11, 8}).has_value());
+      CHECK(session.step(others).has_value());
+      CHECK(session.state_bytes() == 2 * n * 16 * 8 * 4);
+    }
+}
+
+TEST_CASE("of a cache that grows only the new rows are moved", "[plugin][state]") {
+  Models models;
+  const CompiledModel stateful = models.compile(parsed(kDecoder, {"past.*=present.*"}));
+  Session session = models.open(stateful, "cpu:?threads=1");
+  std::vector<Tensor> others;
+  for (size_t i = 0; i < 4; ++i)
+    others.push_back(random_tensor(session.step_inputs()[i], {{"N", 2}, {"S", 3}}, i));
+  for (int i = 0; i < 3; ++i) CHECK(session.step(others).has_value());
+  CHECK(session.counters(0).find("k_concat") == std::string::npos);
+  CHECK(stateful.partitions[0].own_program.find("concat") == std::string::npos);
+}
+
+TEST_CASE("all values can be given to a model with states, too", "[plugin][state]") {
+  Models models;
+  const CompiledModel stateful = models.compile(parsed(kDecoder, {"past.*=present.*"})),
+                      plain = models.compile(parsed(kDecoder, {}));
+  for (const std::string device : {"cpu:", "interp:"}) {
+    Session a = models.open(stateful, device), b = models.open(plain, device);
+    std::vector<Tensor> inputs;
+    for (size_t i = 0; i < plain.inputs.size(); ++i)
+      inputs.push_back(random_tensor(plain.inputs[i], {{"N", 2}, {"P", 7}, {"S", 3}}, i));
+    REQUIRE_OK(const auto x, a.run(inputs));
+    REQUIRE_OK(const auto y, b.run(inputs));
+    for (size_t i = 0; i < 3; ++i) CHECK(same_bits(x[i], y[i]));
+    REQUIRE_ERROR(a.state(0), "state 'past.key' has no value yet");
+  }
+}
+
+TEST_CASE("sessions do not share their states, and begin where they are told", "[plugin][state]") {
+  Models models;
+  const CompiledModel stateful = models.compile(parsed(kDecoder, {"past.*=present.*"}));
+  Session a = models.open(stateful, "cpu:"), b = models.open(stateful, "cpu:");
+  std::vector<Tensor> others;
+  for (size_t i = 0; i < 4; ++i) others.push_back(random_tensor(a.step_inputs()[i], {{"N", 1}, {"S", 2}}, i));
+  CHECK(a.step(others).has_value());
+  REQUIRE_ERROR(b.state(0), "state 'past.key' has no value yet");
+  REQUIRE_OK(const Tensor key, a.state(0));
+  REQUIRE_OK(const Tensor value, a.state(1));
+  REQUIRE(b.set_state(0, key).has_value());
+  REQUIRE(b.set_state(1, value).has_value());
+  REQUIRE_OK(const auto x, a.step(others));
+  REQUIRE_OK(const auto y, b.step(others));
+  CHECK(same_bits(x[0], y[0]));
+  a.clear_states();
+  REQUIRE_ERROR(a.state(0), "state 'past.key' has no value yet");
+  const Tensor wrong = numbers(kF32, {1, 2, 9}, {});
+  REQUIRE_ERROR(b.set_state(0, wrong), "input 'past.key' is f32[1,2,9], the model takes f32[N,P,8]");
+  const Tensor large = numbers(kF32, {1, 17, 8}, {});
+  REQUIRE_ERROR(b.set_state(0, large), "'past.key' is f32[1,17,8], there is room for f32[1,16,8]");
+  REQUIRE_ERROR(b.shrink_state(0, std::vector<int64_t>{1, 5, 8}), "state 'past.key' is f32[1,4,8]");
+}
+
+TEST_CASE("states of fixed shape: what is written at a place that data say", "[plugin][state]") {
+  const auto at = GENERATE(as<std::string>{}, "%y: f32[6,4] = scatter_nd(%past, %at, %x)",
+                           "%y: f32[6,4] = scatter_elements(%past, %rows, %x) {axis = 0}");
+  CAPTURE(at);
+  const std::string text = R"(graph @fixed {
+  in    %past: f32[6,4]
+  in    %at: s64[2,1]
+  in    %rows: s64[2,4]
+  in    %x: f32[2,4]
+  )" + at + R"(
+  %z: f32[6] = reduce_sum(%y) {axes = [1], keepdims = 0}
+  out   %z "z"
+  out   %y "present"
+}
+)";
+  Models models;
+  const CompiledModel stateful = models.compile(parsed(text, {"past=present"})),
+                      plain = models.compile(parsed(text, {}));
+  CHECK(stateful.partitions[0].own_program.find("keeping past") != std::string::npos);
+  for (const std::string device : {"cpu:?threads=1", "cpu:?threads=2", "interp:"}) {
+    CAPTURE(device);
+    Session session = models.open(stateful, device);
+    ByHand hand{plain, models.open(plain, device), {numbers(kF32, {6, 4}, {})}};
+    for (int64_t step = 0; step < 4; ++step) {
+      const std::vector<Tensor> others{
+          numbers(kS64, {2, 1}, {step, 5 - step}),
+          numbers(kS64, {2, 4}, {step, step, step, step, 5 - step, 5 - step, 5 - step, 5 - step}),
+          random_tensor(plain.inputs[3], {}, static_cast<uint64_t>(step))};
+      REQUIRE_OK(const auto made, session.step(others));
+      CHECK(same_bits(made[0], hand.step(stateful.states, others)[0]));
+      REQUIRE_OK(const Tensor state, session.state(0));
+      CHECK(same_bits(state, hand.states[0]));
+    }
+  }
+}
+
+TEST_CASE("caches of several sequences, each written from its own place on", "[plugin][state]") {
+  const auto ring = GENERATE(0, 1);
+  const std::string text = fmt::format(R"(graph @ring (N in 1..4, T in 1..3) {{
+  in    %past: f32[N,2,6,4]
+  in    %x: f32[N,2,T,4]
+  in    %at: s64[N]
+  %y: f32[N,2,6,4] = cache_update(%past, %x, %at) {{axis = 2, ring = {}}}
+  out   %y "present"
+}}
+)",
+                                       ring);
+  Models models;
+  const CompiledModel stateful = models.compile(parsed(text, {"past=present"})),
+                      plain = models.compile(parsed(text, {}));
+  CHECK(stateful.partitions[0].own_program.find("keeping past") != std::string::npos);
+  for (const std::string device : {"cpu:?threads=1", "cpu:?threads=2", "interp:"}) {
+    Session session = models.open(stateful, device);
+    ByHand hand{plain, models.open(plain, device), {numbers(kF32, {2, 2, 6, 4}, {})}};
+    for (int64_t step = 0; step < 3; ++step) {
+      const std::vector<Tensor> others{random_tensor(plain.inputs[1], {{"N", 2}, {"T", 1 + step}}, 5),
+                                       numbers(kS64, {2}, {step, ring != 0 ? 5 : 3 - step})};
+      REQUIRE(session.step(others).has_value());
+      hand.step(stateful.states, others);
+      REQUIRE_OK(const Tensor state, session.state(0));
+      CHECK(same_bits(state, hand.states[0]));
+    }
+  }
+}
+
+TEST_CASE("a state that must be read after it was written over is handed on", "[plugin][state]") {
+  const std::string text = R"(graph @swap {
+  in    %past: f32[4]
+  in    %x: f32[4]
+  %y: f32[4] = softmax(%x) {axis = 0}
+  %m: f32[1] = reduce_max(%y) {axes = [0], keepdims = 1}
+  %r: f32[4] = reverse(%past) {axes = [0]}
+  %z: f32[4] = add(%r, %m)
+  %n: f32[4] = add(%r, %y)
+  out   %z "z"
+  out   %n "present"
+}
+)";
+  Models models;
+  const CompiledModel stateful = models.compile(parsed(text, {"past=present"})),
+                      plain = models.compile(parsed(text, {}));
+  for (const std::string device : {"cpu:", "interp:"}) {
+    Session session = models.open(stateful, device);
+    ByHand hand{plain, models.open(plain, device), {numbers(kF32, {4}, {})}};
+    for (uint64_t step = 0; step < 3; ++step) {
+      const std::vector<Tensor> others{random_tensor(plain.inputs[1], {}, step)};
+      REQUIRE_OK(const auto made, session.step(others));
+      CHECK(same_bits(made[0], hand.step(stateful.states, others)[0]));
+      REQUIRE_OK(const Tensor state, session.state(0));
+      CHECK(same_bits(state, hand.states[0]));
+    }
+  }
+}
+
+TEST_CASE("a backend that knows no states is given none", "[plugin][state]") {
+  struct Old : Backend {
+    std::string text;
+    std::string name() const override { return "old"; }
+    Result<> emit(const EmitRequest& request, EmitResult& result) override {
+      text = print(request.program);
+      result.put("executable", "x");
+      return {};
+    }
+    std::vector<DeviceListing> list() override { return {}; }
+    Result<std::unique_ptr<Device>> open(const std::string&) override { return fail({}, "none"); }
+  } old;
+  REQUIRE_OK(Program program, lower_to_program(parsed(kDecoder, {"past.*=present.*"})));
+  REQUIRE_OK(const Hardware native, load_hardware("native"));
+  REQUIRE_OK(const CompiledPartition part, compile_partition("old", &old, std::move(program), native, "{}"));
+  CHECK(old.text.find("state ") == std::string::npos);
+  CHECK(part.program.find("state past.key -> ") != std::string::npos);
+}
