@@ -196,7 +196,7 @@ void die(int signal) {
 
 void out_of_time(int) { die(dying.load()); }
 
-void on_signal(int signal) {
+[[maybe_unused]] void on_signal(int signal) {
   for (const int s : kSignals) std::signal(s, SIG_DFL);  // a second one ends the process at once
   dying = signal;
   std::signal(SIGALRM, out_of_time);
