@@ -35,6 +35,7 @@ class TargetMaker {
     DLC_CHECK(resolve_views());
     DLC_CHECK(split_divisions());
     DLC_CHECK(split_lanes());
+    DLC_CHECK(fill_sums());
     out_.value = canonical(out_.value, out_.kernel, out_.ranges);
     out_.kernel.body.clear();
     return std::move(out_);
@@ -448,6 +449,66 @@ class TargetMaker {
       if (l.extent == 1 && !lanes.contains(l.var)) zero.emplace(l.var, Expr(0));
     std::erase_if(out_.loops, [&](const TargetLoop& l) { return zero.contains(l.var); });
     put(zero);
+    return {};
+  }
+
+  // ---- sums of products of data
+
+  static void factors(const Val& v, std::vector<Val>& out) {
+    if (v->kind != ValKind::binary || v->binary_op() != BinaryOp::mul) return out.push_back(v);
+    factors(v->args[0], out);
+    factors(v->args[1], out);
+  }
+
+  // The tensor of a factor, whether `e` moves along it, and whether by whole vectors.
+  struct Moved {
+    int tensor = -1;
+    bool moves = false, in_lanes = false;
+  };
+  Moved moved(const Val& factor, const Expr& e) const {
+    Moved m;
+    walk(factor, [&](const ValNode& n) {
+      if (n.kind != ValKind::read) return;
+      m.tensor = n.tensor;
+      for (size_t d = 0; d < n.args.size(); ++d) {
+        const auto index = val::as_expr(n.args[d]);
+        if (!index || std::ranges::none_of(e.symbols(), [&](const auto& s) { return index->mentions(s); })) continue;
+        m.moves = true;
+        m.in_lanes |= d == (n.args.size() == 1 ? 0u : 1u);
+      }
+    });
+    return m;
+  }
+
+  // A sum over the lanes of vectors also walks what pads the last one, and a factor must be 0 there. Constants are; of
+  // two operands that are data, one must be loaded row by row there, and its rows outside are filled.
+  Result<> fill_sums() {
+    std::vector<Val> sums;
+    walk(out_.value, [&](const ValNode& n) {
+      if (n.kind == ValKind::reduce && n.reduce_op() == ReduceOp::sum) sums.push_back(n.args[0]);
+    });
+    for (const Val& body : sums) {
+      std::vector<Val> all;
+      factors(body, all);
+      for (const auto& [e, bound] : out_.valid) {
+        std::vector<std::pair<Val, int>> rows;
+        bool constant = false;
+        int walkers = 0;
+        for (const Val& f : all) {
+          const Moved m = moved(f, e);
+          if (!m.moves) continue;
+          ++walkers;
+          constant |= !is_data(m.tensor);
+          if (is_data(m.tensor) && !m.in_lanes) rows.emplace_back(f, m.tensor);
+        }
+        if (constant || walkers < 2) continue;
+        const auto fill = rows.empty() ? std::nullopt : solve_fill(rows.front().first, 0, rows.front().second);
+        if (!fill)
+          return refuse("a sum over vectors of two operands that are no constants, and that both end inside one");
+        const auto [it, fresh] = out_.fill.emplace(rows.front().second, *fill);
+        if (!fresh && it->second != *fill) return refuse("an operand that is padded with two values");
+      }
+    }
     return {};
   }
 

@@ -76,6 +76,9 @@ class Commit {
     for (const NodeId id : g_.order())
       for (const std::string& name : g_.node(id).locations) report_.ops[name].insert(g_.node(id).op);
     DLC_CHECK(commute_with_movement(r_));
+    DLC_CHECK(join_functions(r_));
+    DLC_CHECK(fold_linear(r_));
+    sweep();
     r_.count_uses();
     for (const NodeId id : g_.order())
       if (!g_.node(id).erased && g_.node(id).op == "quantize_linear") DLC_CHECK(quantize(id));

@@ -97,6 +97,68 @@ RuleResult commit_conv(Rewriter& r, const Site& s) {
   return scale_channels(r, s, acc, x->scale, w->scales, channels, 1);
 }
 
+namespace {
+
+// x times a constant matrix, plus a constant per column (or nothing). Columns of more than one matrix of x are pixels.
+RuleResult product(Rewriter& r, const Site& s, const Quantized& x, const Rewriter::Weight& w, bool transposed,
+                   ValueId bias_value) {
+  if (w.q.rank() != 2) return Refused{"the right operand is not a matrix"};
+  if (w.axis >= 0 && w.axis != (transposed ? 0 : 1)) return Refused{"the right operand is not quantised per column"};
+  const int64_t columns = w.q.shape()[transposed ? 0 : 1];
+  const int64_t depth = w.q.shape()[transposed ? 1 : 0];
+  std::vector<Expr> shape = r.graph().value(x.value).type.shape;
+  if (shape.size() < 2) return Refused{"the left operand is not a matrix"};
+  std::vector<int64_t> bias;
+  if (bias_value != kNoValue) {
+    const auto& of = r.graph().value(bias_value).type.shape;
+    const bool one = std::ranges::all_of(of, [](const Expr& e) { return e.is(1); });
+    const bool row =
+        !of.empty() && std::ranges::all_of(std::span(of).first(of.size() - 1), [](const Expr& e) { return e.is(1); });
+    const auto values = r.constant_values(bias_value);
+    if (!values || !(one || (row && of.back().is(columns)))) return Refused{"the bias is not a constant per column"};
+    std::vector<double> spread = *values;
+    if (one) spread.assign(static_cast<size_t>(columns), values->front());
+    DLC_TRY(const auto integers, integer_bias(spread, x.scale, w.scales));
+    if (!integers) return Refused{integers.why()};
+    bias = *integers;
+  }
+
+  const std::string name = s.locations.empty() ? std::string("matmul") : s.locations.front();
+  const bool pixels = shape.size() > 2;
+  DLC_TRY(Tensor b, pixels ? Tensor::make(kS8, {columns, depth, 1}) : Tensor::make(kS8, {depth, columns}));
+  for (int64_t k = 0; k < depth; ++k)
+    for (int64_t c = 0; c < columns; ++c)
+      b.set_int(pixels ? c * depth + k : k * columns + c, w.q.get_int(transposed ? c * depth + k : k * columns + c));
+  const auto channel_of = [&](int64_t i) { return pixels ? i / depth : i % columns; };
+  DLC_TRY(const auto no, wraps(r, x, b, bias, columns, channel_of));
+  if (no) return *no;
+  if (pixels) {
+    DLC_TRY(const ValueId of, r.columns(x.value, s));
+    DLC_TRY(const ValueId zero, r.scalar(kS8, x.zero, name + ".zero"));
+    ValueId added = kNoValue;
+    if (!bias.empty()) {
+      DLC_TRY(added, r.vector(kS32, bias, name + ".bias"));
+    }
+    const ValueId weight = r.constant(std::move(b), name + ".weight");
+    DLC_TRY(const ValueId acc, r.add("int_conv", {of, weight, added, zero}, {}, s));
+    DLC_TRY(const auto y, scale_channels(r, s, acc, x.scale, w.scales, columns, 1));
+    if (!y) return y;
+    shape.back() = Expr(columns);
+    DLC_TRY(const ValueId rows, r.rows(*y, shape, s));
+    return rows;
+  }
+  DLC_TRY(const ValueId zero, r.vector(kS8, {x.zero}, name + ".zero"));
+  DLC_TRY(ValueId acc, r.add("int_matmul", {x.value, r.constant(std::move(b), name + ".weight"), zero}, {}, s));
+  if (!bias.empty()) {
+    DLC_TRY(const ValueId added, r.vector(kS32, bias, name + ".bias"));
+    DLC_TRY(acc, r.add("add", {acc, added}, {}, s));
+  }
+  const auto rank = static_cast<int64_t>(r.graph().value(acc).type.shape.size());
+  return scale_channels(r, s, acc, x.scale, w.scales, columns, rank - 1);
+}
+
+}  // namespace
+
 RuleResult commit_product(Rewriter& r, const Site& s) {
   const Node n = r.graph().node(s.root);
   const bool gemm = n.op == "gemm";
@@ -107,42 +169,27 @@ RuleResult commit_product(Rewriter& r, const Site& s) {
   DLC_TRY(const auto x, r.dequantized(n.inputs[0]));
   if (!x) return Refused{"the left operand is not quantised per tensor"};
   const auto w = r.dequantized_weight(n.inputs[1]);
-  if (!w) return Refused{"the right operand is not a quantised constant with zero point 0"};
-  if (w->q.rank() != 2) return Refused{"the right operand is not a matrix"};
-  if (w->axis >= 0 && w->axis != (transposed ? 0 : 1)) return Refused{"the right operand is not quantised per column"};
-  const int64_t columns = w->q.shape()[transposed ? 0 : 1];
-  const int64_t depth = w->q.shape()[transposed ? 1 : 0];
+  if (w) return product(r, s, *x, *w, transposed, has(n, 2) ? n.inputs[2] : kNoValue);
+  if (!gemm) return commit_attention(r, s);
+  return Refused{"the right operand is not a quantised constant with zero point 0"};
+}
 
-  if (r.graph().value(x->value).type.shape.size() < 2) return Refused{"the left operand is not a matrix"};
-  std::vector<int64_t> bias;
-  if (has(n, 2)) {
-    const auto& shape = r.graph().value(n.inputs[2]).type.shape;
-    const bool one = std::ranges::all_of(shape, [](const Expr& e) { return e.is(1); });
-    const bool row = shape.size() == 1 || (shape.size() == 2 && shape[0].is(1));
-    const auto values = r.constant_values(n.inputs[2]);
-    if (!values || !(one || (row && shape.back().is(columns)))) return Refused{"the bias is not a constant per column"};
-    std::vector<double> spread = *values;
-    if (one) spread.assign(static_cast<size_t>(columns), values->front());
-    DLC_TRY(const auto integers, integer_bias(spread, x->scale, w->scales));
-    if (!integers) return Refused{integers.why()};
-    bias = *integers;
+// add(matmul(x, w), b)
+RuleResult commit_biased(Rewriter& r, const Site& s) {
+  const Node n = r.graph().node(s.root);
+  for (size_t i = 0; i < 2; ++i) {
+    const NodeId producer = r.graph().value(n.inputs[i]).producer;
+    if (producer == kNoNode || r.graph().node(producer).op != "matmul" || !r.used_once(n.inputs[i])) continue;
+    const Node matmul = r.graph().node(producer);
+    if (r.graph().value(n.inputs[i]).type != r.graph().value(n.outputs[0]).type) continue;
+    DLC_TRY(const auto x, r.dequantized(matmul.inputs[0]));
+    const auto w = r.dequantized_weight(matmul.inputs[1]);
+    if (!x || !w) continue;
+    Site site = s;
+    site.locations.insert(site.locations.begin(), matmul.locations.begin(), matmul.locations.end());
+    return product(r, site, *x, *w, false, n.inputs[1 - i]);
   }
-
-  const std::string name = s.locations.empty() ? std::string("matmul") : s.locations.front();
-  DLC_TRY(Tensor b, Tensor::make(kS8, {depth, columns}));
-  for (int64_t k = 0; k < depth; ++k)
-    for (int64_t c = 0; c < columns; ++c)
-      b.set_int(k * columns + c, w->q.get_int(transposed ? c * depth + k : k * columns + c));
-  DLC_TRY(const auto no, wraps(r, *x, b, bias, columns, [&](int64_t i) { return i % columns; }));
-  if (no) return *no;
-  DLC_TRY(const ValueId zero, r.vector(kS8, {x->zero}, name + ".zero"));
-  DLC_TRY(ValueId acc, r.add("int_matmul", {x->value, r.constant(std::move(b), name + ".weight"), zero}, {}, s));
-  if (has(n, 2)) {
-    DLC_TRY(const ValueId added, r.vector(kS32, bias, name + ".bias"));
-    DLC_TRY(acc, r.add("add", {acc, added}, {}, s));
-  }
-  const auto rank = static_cast<int64_t>(r.graph().value(acc).type.shape.size());
-  return scale_channels(r, s, acc, x->scale, w->scales, columns, rank - 1);
+  return Refused{"an operand is not a matrix product"};
 }
 
 }  // namespace dlc::numerics

@@ -37,7 +37,11 @@ bool selects(const Val& v) {
 // Whether every element of the node's result is an element of its first input, whatever the elements are.
 Result<bool> moves(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
-  if (n.inputs.size() != 1 || n.outputs.size() != 1 || n.inputs[0] == kNoValue) return false;
+  if (n.inputs.empty() || n.outputs.size() != 1 || n.inputs[0] == kNoValue) return false;
+  if (n.inputs.size() > 1) {  // others say where the elements are
+    const auto copy = as_copy(g, id);
+    return copy && copy->from == n.inputs[0] && !g.value(copy->from).constant;
+  }
   const Record* record = g.record_set().find(n.op);
   if (record == nullptr || record->is_extern()) return false;
   DLC_TRY(const Kernel k, g.kernel(id));
@@ -65,7 +69,9 @@ Result<> sink_dequantize(Graph& g) {
     const Node dq = g.node(source);
     if (g.value(dq.inputs[0]).constant) continue;  // weights stay what they are
     if (g.value(n.outputs[0]).type.shape.empty()) continue;
-    DLC_TRY(const NodeId moved, g.add_node(n.op, {dq.inputs[0]}, n.attrs, n.locations));
+    std::vector<ValueId> inputs = n.inputs;
+    inputs[0] = dq.inputs[0];
+    DLC_TRY(const NodeId moved, g.add_node(n.op, std::move(inputs), n.attrs, n.locations));
     DLC_TRY(const ValueId real, like(g, dq, g.node(moved).outputs[0], dq.locations));
     g.replace_uses(n.outputs[0], real);
     g.erase(id);
@@ -84,7 +90,9 @@ Result<NodeId> hoist(Graph& g, NodeId id, const std::vector<std::vector<NodeId>>
   const Node n = g.node(source);
   if (g.value(n.inputs[0]).type.shape.empty()) return kNoNode;
   DLC_TRY(const ValueId quantized, like(g, q, n.inputs[0], q.locations));
-  DLC_TRY(const NodeId moved, g.add_node(n.op, {quantized}, n.attrs, n.locations));
+  std::vector<ValueId> inputs = n.inputs;
+  inputs[0] = quantized;
+  DLC_TRY(const NodeId moved, g.add_node(n.op, std::move(inputs), n.attrs, n.locations));
   g.replace_uses(q.outputs[0], g.node(moved).outputs[0]);
   g.erase(id);
   g.erase(source);

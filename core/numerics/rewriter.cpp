@@ -118,6 +118,7 @@ std::optional<std::vector<double>> Rewriter::constant_values(ValueId v) const {
     for (int64_t i = 0; i < c->elements(); ++i) out.push_back(c->get_double(i));
     return out;
   }
+  if (const Node* shaped = producer(g_, v, "reshape")) return constant_values(shaped->inputs[0]);
   const Node* n = producer(g_, v, "dequantize_linear");
   if (n == nullptr) return std::nullopt;
   const auto& q = g_.value(n->inputs[0]).constant;

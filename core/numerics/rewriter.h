@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/numerics/multiplier.h"
+#include "core/passes/copy.h"
 #include "dlc/numerics/commit.h"
 #include "dlc/ops/attributes.h"
 
@@ -101,26 +103,49 @@ class Rewriter {
   // The u8 value `u8` is `s8` shifted by 128: rules take s8 instead.
   void remember(ValueId u8, ValueId s8) { shifted_[u8] = s8; }
 
+  // The same elements out of the value that they were first in, before any copy.
+  Copy from_origin(const Copy& last) const;
+  // v: [b..., s, d] as [b, s, d], or as its columns [b, d, s]; b is one dim. A copy that no node makes yet.
+  Copy matrices(ValueId v, bool columns) const;
+  // The columns of v where some rule has worked on them already: v is only another view of them.
+  std::optional<ValueId> known_columns(ValueId v) const;
+  Result<ValueId> columns(ValueId v, const Site& s);
+  void remember_columns(ValueId y) { columns_.insert(y); }
+  // Of columns y: [b, d, s] the value of this shape [b..., s, d].
+  Result<ValueId> rows(ValueId y, const std::vector<Expr>& shape, const Site& s);
+
  private:
   Result<ValueId> as_s8(ValueId v, int64_t& zero);
   Graph& g_;
   std::vector<int> uses_;               // by value
   std::map<ValueId, ValueId> shifted_;  // u8 value -> its s8 form
+  std::set<ValueId> columns_;           // values [b, d, s] that rules work on
 };
+
+// An op on each element of `operands`, which have one shape: on their columns, where one of them has these already.
+Result<ValueId> on_elements(Rewriter& r, const Site& s, std::string op, std::vector<ValueId> operands,
+                            const std::vector<ValueId>& more, Attrs attrs);
 
 // The rules, each in a file of its own. They return the integer result, or a reason.
 using RuleResult = Result<Attempt<ValueId>>;
 using Rule = RuleResult (*)(Rewriter&, const Site&);
 RuleResult commit_conv(Rewriter& r, const Site& s);
-RuleResult commit_product(Rewriter& r, const Site& s);  // matmul, gemm
-RuleResult commit_sum(Rewriter& r, const Site& s);      // add
+RuleResult commit_product(Rewriter& r, const Site& s);    // matmul, gemm
+RuleResult commit_biased(Rewriter& r, const Site& s);     // add of a matmul and a constant per column
+RuleResult commit_attention(Rewriter& r, const Site& s);  // matmul of two activations, by heads
+RuleResult commit_sum(Rewriter& r, const Site& s);        // add
 RuleResult commit_mul(Rewriter& r, const Site& s);
 RuleResult commit_pool(Rewriter& r, const Site& s);  // avg_pool, reduce_mean over the spatial axes
 RuleResult commit_concat(Rewriter& r, const Site& s);
 RuleResult commit_requantize(Rewriter& r, const Site& s);  // the root is itself a dequantize_linear
-RuleResult commit_table(Rewriter& r, const Site& s);       // a chain of functions of one value
+RuleResult commit_table(Rewriter& r, const Site& s);       // any function of one value
 
 // Moves dequantize_linear below and quantize_linear above ops that only move or select elements.
 Result<> commute_with_movement(Rewriter& r);
+// What is linear needs no rounding of its own: a constant factor goes into the scale of what it multiplies, and a
+// matrix product is not rounded before its bias is added.
+Result<> fold_linear(Rewriter& r);
+// A function of one 8-bit value, rounded to 8 bits on its way, is rounded once: it is one table.
+Result<> join_functions(Rewriter& r);
 
 }  // namespace dlc::numerics

@@ -80,6 +80,34 @@ TEST_CASE("weights by column: a product with the transpose") {
            size);
 }
 
+TEST_CASE("a product of two activations: both have a zero point") {
+  for (int size : {8, 16})
+    on_all(R"(ld to=in seg=arena off=0 nx=64 ny=1 y1=1 x1=64
+              ld to=w seg=arena off=0x4000 nx=64 ny=1 y1=1 x1=64 sig=1
+              mac wdir=col n_ow=20 n_ci=3 s_ow=3 s_ci=1 zin=7 zw=-128 wai=1
+              mac wdir=row n_ow=20 n_ci=2 s_ow=2 s_ci=1 zin=-9 zw=127 w_base=11 acc_base=20
+              mac wdir=row n_ow=20 s_ow=1 zw=5 w_base=3 acc_base=20 accum=1 sig=2
+              vec a=acc n_ow=40 s_ow=1 ma=1000000000 sh=42 lo=-128 hi=127 d_ow=1 wai=2 sig=4
+              st seg=io0 off=0 nx=40 wai=4 sig=8
+              end wai=8)",
+           size);
+}
+
+TEST_CASE("the largest sum that one product of two activations may have") {
+  Bench b(8, kSmooth);
+  b.run(R"(ld to=w seg=arena nx=256 ny=64 y1=0 fill=127
+           ld to=in seg=arena nx=1 y1=0 fill=127 sig=1
+           mac zin=-128 zw=-128 n_ci=1024 n_kh=2 wai=1
+           mac wdir=diag zin=-128 zw=-128 n_ci=3 acc_base=1
+           end)");
+  const auto& acc = b.golden().memories.at("acc");
+  int32_t sum[2];
+  std::memcpy(&sum[0], &acc[4 * 3], 4);
+  std::memcpy(&sum[1], &acc[4 * (8 + 3)], 4);
+  CHECK(sum[0] == 255 * 255 * 16384);
+  CHECK(sum[1] == 255 * 255 * 3);
+}
+
 TEST_CASE("one output pixel: fewer vectors than a tile takes to load") {
   on_all(R"(ld to=in seg=arena off=0 nx=64 ny=1 y1=1 x1=64
             ld to=w seg=weights off=0 nx=128 ny=2 sy=128 y1=2 x1=128 sig=1

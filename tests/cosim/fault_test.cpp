@@ -72,6 +72,8 @@ TEST_CASE("instructions that are illegal") {
   }
   SECTION("too many products for 32 bits") {
     expect(b, raw(b, "mac n_ci=1\nend", {{0, "n_ci", 1023}, {0, "n_kw", 31}}), kIllegal, kMac, 0);
+    expect(b, raw(b, "mac n_ci=1\nend", {{0, "n_ci", 1023}, {0, "n_kw", 7}}), kOob, kMac, 0);
+    expect(b, raw(b, "mac n_ci=1 zw=1\nend", {{0, "n_ci", 1023}, {0, "n_kw", 7}}), kIllegal, kMac, 0);
   }
   SECTION("three-tap mode with four taps, with another stride") {
     expect(b, raw(b, "mac wdir=tri\nend", {{0, "n_kw", 3}}), kIllegal, kMac, 0);

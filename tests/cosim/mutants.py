@@ -31,6 +31,8 @@ MUTANTS = {
     'padding rows are read': ('nx_ld.sv', "yy >= 0 && yy < $signed({2'b0, y1}) && x", 'x'),
     'ld may leave its memory by a word': ('nx_ld.sv', "36'(h_sp) > 36'(limit)", "36'(h_sp) > 36'(limit) + 36'd1"),
     'st retires before its answers': ('nx_st.sv', '!b_empty && answered >= b_q', '!b_empty'),
+    'weights loaded by column keep their zero point': ('nx_col.sv', "signed'(w_word[r*8 +: 8])) - 32'(signed'(zw))",
+                                                       "signed'(w_word[r*8 +: 8]))"),
     'accum is ignored': ('nx_mac.sv', 'first <= !h_accum', "first <= 1'b1"),
     'depthwise keeps old weights': ('nx_mac.sv', 'w_clear(dw && ld1_first)', "w_clear(1'b0)"),
     'three-tap mode with stride 2 keeps every output': ('nx_mac.sv', '!(two && odd)', "1'b1"),

@@ -135,7 +135,8 @@ class Generator {
                 {"s_oh", in(-12, 12)},
                 {"s_kw", in(-2, 2)},
                 {"s_kh", in(-11, 11)},
-                {"s_ci", in(-40, 40)}};
+                {"s_ci", in(-40, 40)},
+                {"zw", one_in(2) ? 0 : in(-128, 127)}};
     if (wdir == 3) f["s_ow"] = f["s_kw"] * in(1, 2);
     return make("mac", f);
   }

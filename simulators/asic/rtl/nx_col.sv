@@ -1,11 +1,12 @@
 // One output channel: R weights in two sets, a dot product, one register.
 //
-// Inputs (9 bits) and weights (8 bits) are carried sign-extended to 32: a simulation then multiplies whole words, and
+// Inputs and weights, their zero points subtracted (9 bits), are carried sign-extended to 32: a simulation then multiplies whole words, and
 // synthesis merges the equal bits.
 module nx_col (
     input  logic clk,
     input  logic w_row, w_clear, w_all, input logic [$clog2(nx_cfg::R)-1:0] w_at,    // shadow set: one weight or all
-    input  logic [7:0] w, input logic [nx_cfg::R*8-1:0] w_word, input logic swap,
+    input  logic [7:0] w, input logic [nx_cfg::R*8-1:0] w_word,
+    input  logic [7:0] zw, input logic swap,
     input  logic en, dw, input logic [nx_cfg::R-1:0][31:0] x, input logic [2:0][31:0] taps,   // dw: only taps count
     output logic [31:0] p);
   localparam int R = nx_cfg::R;
@@ -18,10 +19,10 @@ module nx_col (
   always_ff @(posedge clk) begin
     if (w_row) begin
       if (w_clear) shadow <= '0;
-      shadow[w_at] <= 32'(signed'(w));
+      shadow[w_at] <= 32'(signed'(w)) - 32'(signed'(zw));
     end
     if (w_all)
-      for (int r = 0; r < R; r++) shadow[r] <= 32'(signed'(w_word[r*8 +: 8]));
+      for (int r = 0; r < R; r++) shadow[r] <= 32'(signed'(w_word[r*8 +: 8])) - 32'(signed'(zw));
     if (swap) active <= shadow;
     if (en) begin                      // exclusive: one set of multipliers does both
       if (dw) p <= taps[0]*active[0] + taps[1]*active[1] + taps[2]*active[2];

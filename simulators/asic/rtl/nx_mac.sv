@@ -16,7 +16,7 @@ module nx_mac (
   // ---- fields of the head
   logic h_accum, h_dw, h_tri;
   logic [1:0] h_wdir;
-  logic [7:0] h_zin;
+  logic [7:0] h_zin, h_zw;
   logic [13:0] h_in, h_w;
   logic [10:0] h_acc;
   logic [11:0] h_ow, h_oh;
@@ -30,6 +30,7 @@ module nx_mac (
       h_accum <= head[nx_cfg::MAC_ACCUM_L];
       h_wdir <= head[nx_cfg::MAC_WDIR_L +: nx_cfg::MAC_WDIR_W];
       h_zin <= head[nx_cfg::MAC_ZIN_L +: nx_cfg::MAC_ZIN_W];
+      h_zw <= head[nx_cfg::MAC_ZW_L +: nx_cfg::MAC_ZW_W];
       h_in <= head[nx_cfg::MAC_IN_BASE_L +: nx_cfg::MAC_IN_BASE_W];
       h_w <= head[nx_cfg::MAC_W_BASE_L +: nx_cfg::MAC_W_BASE_W];
       h_acc <= head[nx_cfg::MAC_ACC_BASE_L +: nx_cfg::MAC_ACC_BASE_W];
@@ -69,13 +70,13 @@ module nx_mac (
     end
   logic illegal, oob;
   assign illegal = h_tri ? h_kw > 6'd3 || !(h_sow == h_skw || twice && !h_skw[15] == !h_sow[15])
-                         : !h_dw && 32'(w_words) > 65536;
+                         : !h_dw && 32'(w_words) > (h_zw == '0 ? 65536 : 32768);
   assign oob = lowest < 0 || highest >= 30'(nx_cfg::IN_W) || 32'(w_words) + 32'(h_w) > nx_cfg::W_W
             || 32'(rows) + 32'(h_acc) > nx_cfg::ACC_W;
   assign bad = illegal ? 3'(nx_cfg::FAULT_ILLEGAL) : oob ? 3'(nx_cfg::FAULT_OOB) : '0;
   // ---- the running instruction; a tile is the weights of one step over (ci, kh, kw), in tri over (ci, kh)
   logic run, dw, tri3, col, two;
-  logic [7:0] zin;
+  logic [7:0] zin, zw;
   logic [10:0] acc_base, n_ci;
   logic [12:0] n_j;                    // input vectors walked in a row
   logic [11:0] n_oh;
@@ -96,6 +97,7 @@ module nx_mac (
       col <= 32'(h_wdir) == nx_cfg::MAC_WDIR_E_COL;
       two <= h_tri && h_sow != h_skw;
       zin <= h_zin;
+      zw <= h_zw;
       acc_base <= h_acc;
       n_j <= !h_tri ? 13'(h_ow) : ((13'(h_ow) - 13'd1) << (h_sow != h_skw)) + 13'(h_kw);
       n_oh <= h_oh;
@@ -268,7 +270,7 @@ module nx_mac (
   for (genvar c = 0; c < C; c++) begin : g_col
     logic [31:0] p;
     nx_col column (.clk, .w_row(ld1 && !col), .w_clear(dw && ld1_first), .w_all(ld1 && col && 32'(at1) == c),
-        .w_at(at1), .w(w_q[c*8 +: 8]), .w_word(w_q), .swap(swap1), .en(out1), .dw, .x,
+        .w_at(at1), .w(w_q[c*8 +: 8]), .w_word(w_q), .zw, .swap(swap1), .en(out1), .dw, .x,
         .taps({x[c], x_1[c], x_2[c]}), .p);
     assign acc_wd[c*32 +: 32] = (first2 ? '0 : acc_q[c*32 +: 32]) + p;
   end

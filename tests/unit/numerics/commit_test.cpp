@@ -2,7 +2,10 @@
 #include "dlc/numerics/commit.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "dlc/hw/load.h"
@@ -158,5 +161,98 @@ op odd(X[i]) -> Y[i] { require i % 2 == 1  Y[i] = -X[i] }
     CHECK(report.committed.empty());
     REQUIRE(report.kept.size() == 1);
     CHECK_THAT(report.kept[0].why, Contains(why));
+  }
+}
+
+namespace {
+
+// Attention over 5 places of 2 heads of 4 channels, out of one projection; `middle` goes between scores and values.
+std::string attention(const std::string& middle) {
+  std::vector<int> w(8 * 24), b(24);
+  for (int i = 0; i < 8 * 24; ++i) w[static_cast<size_t>(i)] = i * 7 % 23 - 11;
+  for (int i = 0; i < 24; ++i) b[static_cast<size_t>(i)] = i % 5 - 2;
+  return fmt::format("  const @w: s8[8,24] = [{}]\n  const @b: f32[24] = [{}]\n", fmt::join(w, ", "),
+                     fmt::join(b, ", ")) +
+         R"(  const @s: f32[] = 0.05
+  const @z: s8[] = 3
+  const @t: f32[] = 0.06
+  const @yz: s8[] = -9
+  const @half: f32[] = 0.5
+  const @th: f32[] = 0.03
+  const @ws: f32[] = 0.02
+  const @zero: s64[] = 0
+  const @one: s64[] = 1
+  const @two: s64[] = 2
+  %xf: f32[1,5,8] = dequantize_linear(%x, @s, @z)
+  %wf: f32[8,24] = dequantize_linear(@w, @ws)
+  %p: f32[1,5,24] = matmul(%xf, %wf) loc "p"
+  %pb: f32[1,5,24] = add(%p, @b) loc "pb"
+  %pq: s8[1,5,24] = quantize_linear(%pb, @t, @yz)
+  %pf: f32[1,5,24] = dequantize_linear(%pq, @t, @yz)
+  %r: f32[1,5,3,2,4] = reshape(%pf) {shape = [1, 5, 3, 2, 4]}
+  %m: f32[3,1,2,5,4] = transpose(%r) {perm = [2, 0, 3, 1, 4]}
+  %q: f32[1,2,5,4] = gather(%m, @zero) {axis = 0}
+  %k: f32[1,2,5,4] = gather(%m, @one) {axis = 0}
+  %v: f32[1,2,5,4] = gather(%m, @two) {axis = 0}
+  %kt: f32[1,2,4,5] = transpose(%k) {perm = [0, 1, 3, 2]}
+  %qh: f32[1,2,5,4] = mul(%q, @half)
+  %qq: s8[1,2,5,4] = quantize_linear(%qh, @th, @yz)
+  %qf: f32[1,2,5,4] = dequantize_linear(%qq, @th, @yz)
+  %a: f32[1,2,5,5] = matmul(%qf, %kt) loc "scores"
+  %aq: s8[1,2,5,5] = quantize_linear(%a, @s, @z)
+  %af: f32[1,2,5,5] = dequantize_linear(%aq, @s, @z)
+)" + middle;
+}
+
+}  // namespace
+
+TEST_CASE("attention on the columns of one tensor") {
+  const std::string body = attention(R"(  %o: f32[1,2,5,4] = matmul(%af, %v) loc "mix"
+  %oq: s8[1,2,5,4] = quantize_linear(%o, @s, @z)
+  %of: f32[1,2,5,4] = dequantize_linear(%oq, @s, @z)
+  %ot: f32[1,5,2,4] = transpose(%of) {perm = [0, 2, 1, 3]}
+  %or: f32[1,5,8] = reshape(%ot) {shape = [1, 5, 8]}
+  %y: s8[1,5,8] = quantize_linear(%or, @s, @z))");
+  const Committed c = commit("s8[1,5,8]", body);
+  CHECK(c.why == "");
+}
+
+TEST_CASE("a function that is rounded on its way is one table") {
+  // x / 1.4 -> erf -> + 1 -> * x -> * 0.5, each rounded: the exporter's GELU. Another rounding is no other function.
+  const std::string body = R"(  const @s: f32[] = 0.03
+  const @z: s8[] = -7
+  const @t: f32[] = 0.02
+  const @yz: s8[] = -40
+  const @root: f32[] = 1.4
+  const @one: s8[1] = [100]
+  const @h: f32[] = 0.01
+  const @half: f32[] = 0.5
+  %xf: f32[3,40] = dequantize_linear(%x, @s, @z)
+  %d: f32[3,40] = div(%xf, @root)
+  %e: f32[3,40] = erf(%d) loc "erf"
+  %eq: s8[3,40] = quantize_linear(%e, @h, @z)
+  %ef: f32[3,40] = dequantize_linear(%eq, @h, @z)
+  %onef: f32[1] = dequantize_linear(@one, @h) {axis = 0}
+  %a: f32[3,40] = add(%ef, %onef)
+  %aq: s8[3,40] = quantize_linear(%a, @t, @yz)
+  %af: f32[3,40] = dequantize_linear(%aq, @t, @yz)
+  %m: f32[3,40] = mul(%xf, %af)
+  %mq: s8[3,40] = quantize_linear(%m, @s, @z)
+  %mf: f32[3,40] = dequantize_linear(%mq, @s, @z)
+  %g: f32[3,40] = mul(%mf, @half) loc "gelu"
+  %y: s8[3,40] = quantize_linear(%g, @t, @yz))";
+  const Committed c = commit("s8[3,40]", body, {}, false);
+  CHECK(c.layers == 1);
+  REQUIRE_OK(Graph g, parse_graph("dlc.graph 1\ngraph @g {\n  in %x: s8[3,40]\n" + body + "\n  out %y \"y\"\n}\n"));
+  REQUIRE_OK(const NumericsReport report, commit_numerics(g, recipes()));
+  CHECK(g.order().size() == 1);
+  REQUIRE_OK(Tensor x, Tensor::make(kS8, {3, 40}));
+  for (int64_t i = 0; i < 120; ++i) x.set_int(i, i * 2 - 120);
+  const std::vector<Tensor> inputs{x};
+  REQUIRE_OK(const auto y, run_graph(g, inputs));
+  for (int64_t i = 0; i < 120; ++i) {
+    const double v = 0.03 * static_cast<double>(i * 2 - 120 + 7);
+    const double gelu = 0.5 * v * (1 + std::erf(v / 1.4));
+    CHECK(y[0].get_int(i) == std::clamp(std::nearbyint(gelu / 0.02) - 40, -128.0, 127.0));
   }
 }
