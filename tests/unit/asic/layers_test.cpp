@@ -111,3 +111,32 @@ TEST_CASE("a value in the bytes of another is loaded anew") {
   need(verify(p));
   check_layers(m, p, b.inputs(), "asic:func");
 }
+
+TEST_CASE("attention: products of two activations, whose places do not fill vectors") {
+  const DType u31{DType::Kind::unsigned_int, 31}, u6{DType::Kind::unsigned_int, 6};
+  for (const int size : {8, 16})
+    for (const int64_t places : {5, 16, 37}) {
+      INFO("array " << size << ", places " << places);
+      const auto& m = machine(size);
+      LayerBuilder b(m, static_cast<uint64_t>(places));
+      const int64_t heads = 3, depth = 16;
+      const ValueId x = b.input({1, 3 * heads * depth, places});
+      const auto scaled = [&](ValueId acc, int64_t by) {
+        return b.node("rescale", {acc, b.scalar(u31, (int64_t{1} << 30) / by), b.scalar(u6, 36)}, {{"zero", Expr(5)}});
+      };
+      const ValueId a = scaled(b.node("scores", {x, x},
+                                      {{"heads", Expr(heads)},
+                                       {"depth", Expr(depth)},
+                                       {"b_at", Expr(heads * depth)},
+                                       {"a_zero", Expr(-7)},
+                                       {"b_zero", Expr(90)}}),
+                               9);
+      const ValueId y = scaled(b.node("mix", {a, x},
+                                      {{"depth", Expr(depth)},
+                                       {"b_at", Expr(2 * heads * depth)},
+                                       {"a_zero", Expr(-128)},
+                                       {"b_zero", Expr(-33)}}),
+                               20);
+      check_layers(m, b.finish({y}), b.inputs(), device(3));
+    }
+}
