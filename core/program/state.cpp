@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/kernel/rebuild.h"
 #include "core/program/buffers.h"
 #include "core/program/pieces.h"
 #include "dlc/base/checked.h"
@@ -123,11 +124,32 @@ class InPlace {
   int past_, present_;
 };
 
+// What the ranges say of symbols beside each other, S <= 512 - P, for kernels whose accesses are inside because of it:
+// a kernel has no ranges, but assumptions, which verify() compares with the program's.
+void tell_relations(Program& p) {
+  for (const auto& symbol : p.symbols) {
+    if (symbol.second.upper == nullptr) continue;
+    std::vector<std::string> names = Expr(symbol.second.upper).symbols();
+    names.push_back(symbol.first);
+    std::vector<Expr> facts;
+    for (const std::string& name : names)
+      for (const Guard& g : guards_of(*p.symbols.find(name)))
+        if (!g.is_equality) facts.push_back(g.excess);
+    for (Kernel& k : p.kernels) {
+      const auto used = names_in(k);
+      if (std::ranges::none_of(names, [&](const std::string& n) { return used.contains(n); })) continue;
+      for (const Expr& e : facts)
+        if (std::ranges::find(k.assumptions, e) == k.assumptions.end()) k.assumptions.push_back(e);
+    }
+  }
+}
+
 // Those of `wanted` together; nothing where they are not proved right.
 std::optional<Program> attempt(const Program& p, std::span<const StatePair> wanted) {
   Program trial = p;
   for (const StatePair& s : wanted)
     if (!InPlace(trial, s).run()) return std::nullopt;
+  tell_relations(trial);
   detail::order_buffers(trial);
   share_kernels(trial);
   if (!plan_memory(trial) || !verify(trial)) return std::nullopt;

@@ -78,6 +78,22 @@ static const Val& without_store_cast(const Val& v, DType stored) {
   return rounds && v->args[0]->type.is_float() ? v->args[0] : v;
 }
 
+// What is assumed of the symbols as ranges: P >= 0, and S <= 512 - P, which bounds one of them by the others.
+void assume(const std::vector<Expr>& nonnegative, Ranges& ranges) {
+  for (const Expr& e : nonnegative) {
+    for (const std::string& name : e.symbols()) {
+      const Expr s = Expr::symbol(name), least = s - e, most = e + s;
+      Range& r = ranges.emplace(name, Range(Interval::kNegInf, kInf)).first->second;
+      if (const auto n = least.constant()) r.bounds.lo = std::max(r.bounds.lo, *n);
+      if (most.mentions(name)) continue;
+      if (const auto n = most.constant()) r.bounds.hi = std::min(r.bounds.hi, *n);
+      if (most.constant() || r.upper != nullptr) continue;
+      r.upper = most.node();
+      break;
+    }
+  }
+}
+
 Result<Lowered> Lowered::make(const Kernel& k, const Stmt& stmt, const std::vector<Loop>& around) {
   Lowered l;
   l.kernel_ = &k;
@@ -88,6 +104,7 @@ Result<Lowered> Lowered::make(const Kernel& k, const Stmt& stmt, const std::vect
   for (const KernelTensor& t : k.tensors)
     for (const Expr& d : t.shape)
       for (const std::string& s : d.symbols()) l.ranges_.emplace(s, Range(0, kInf));
+  assume(k.assumptions, l.ranges_);
   const auto declare = [&](const std::vector<Loop>& loops) {
     add_loop_ranges(loops, l.ranges_);
     for (const Loop& loop : loops) l.bits_.emplace(loop.var, static_cast<int>(l.bits_.size()));
