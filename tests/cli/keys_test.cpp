@@ -86,8 +86,8 @@ const std::vector<Commands> kCommands = {
     {"dlc MODEL --emit=graph|kernel|program|llvm|asm [-o FILE]",
      {"m.onnx --emit=graph", "m.onnx --emit=program -o p.dlct", "m.onnx --emit=kernel", "m.onnx --emit=llvm",
       "m.onnx --emit=asm"}},
-    {"dlc run MODEL [--device URI] [--input FILE]… [-o FILE] [--threads N] [--each]",
-     {"run m.dlca --input x.npz -o y.npz", "run m.onnx --device interp: --input x.npz",
+    {"dlc run MODEL [--device URI] [--input FILE]… [--step FILE]… [-o FILE] [--threads N] [--each]",
+     {"run s.dlct --state past=present --step step.npz", "run m.dlca --input x.npz -o y.npz", "run m.onnx --device interp: --input x.npz",
       "run q.dlca --device asic:func --each --input image.npz", "run q.dlca --device asic:rtl --input image.npz"}},
     {"dlc bench MODEL [--device URI] [--threads N] [--runs N | --seconds S] [--warmup N] [--seed N]",
      {"bench m.onnx --threads 1 --runs 3", "bench m.onnx --device interp: --runs 2",
@@ -155,6 +155,11 @@ TEST_CASE("the keys of JSON are those of docs/cli.md", "[cli]") {
   REQUIRE_OK(Tensor image, Tensor::make(kF32, {1, 1, 28, 28}));
   REQUIRE(write_tensors(f / "x.npz", {{"x", x}}).has_value());
   REQUIRE(write_tensors(f / "image.npz", {{"image", image}}).has_value());
+  REQUIRE_OK(Tensor step, Tensor::make(kF32, {3}));
+  REQUIRE(write_tensors(f / "step.npz", {{"x", step}}).has_value());
+  f.write("s.dlct",
+          "dlc.graph 1\ngraph @g (P in 0..8, S in 1..8) {\n  in %x: f32[S]\n  in %past: f32[P]\n"
+          "  %0: f32[P + S] = concat(%past, %x) {axis = 0}\n  out %0 \"present\"\n}\n");
   must_succeed(f, "m.onnx --emit=graph -o g.dlct");
   auto norm = model();  // folding the norm changes bits
   input(norm, "x", {1, 3, 8, 8});

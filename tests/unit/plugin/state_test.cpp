@@ -2,6 +2,11 @@
 // stays.
 #include "dlc/graph/state.h"
 
+#include <dlfcn.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "dlc/plugin/compiled.h"
@@ -316,4 +321,68 @@ TEST_CASE("a backend that knows no states is given none", "[plugin][state]") {
   REQUIRE_OK(const CompiledPartition part, compile_partition("old", &old, std::move(program), native, "{}"));
   CHECK(old.text.find("state ") == std::string::npos);
   CHECK(part.program.find("state past.key -> ") != std::string::npos);
+}
+
+TEST_CASE("a library updates a state where the caller has it", "[plugin][state]") {
+  const std::string text = R"(graph @grow (P in 0..8, S in 1..8) {
+  in    %x: f32[2,S]
+  in    %past: f32[2,P]
+  %k: f32[2,S] = exp(%x)
+  %y: f32[2,P + S] = concat(%past, %k) {axis = 1}
+  %z: f32[2] = reduce_sum(%y) {axes = [1], keepdims = 0}
+  out   %y "present"
+  out   %z "z"
+}
+)";
+  Models models;
+  const Graph g = parsed(text, {"past=present"});
+  REQUIRE_OK(Program program, lower_to_program(g));
+  REQUIRE_OK(Backend * cpu, models.plugins.find("cpu"));
+  REQUIRE_OK(const Hardware native, load_hardware("native"));
+  EmitResult files;
+  REQUIRE_OK(const CompiledPartition part,
+             compile_partition("cpu", cpu, std::move(program), native, R"({"format": "so", "name": "grow"})", &files));
+  const auto *header = files.find("header"), *bytes = files.find("library");
+  REQUIRE(header != nullptr);
+  REQUIRE(bytes != nullptr);
+  const std::string said(reinterpret_cast<const char*>(header->data()), header->size());
+  CHECK_THAT(said,
+             Catch::Matchers::Contains("outputs[0] present: f32[2,P + S] (a state, see below; not used, may be NULL)"));
+  CHECK_THAT(said,
+             Catch::Matchers::Contains("inputs[1] past: f32[2,P], in memory of f32[2,8]; then present: f32[2,P + S]"));
+  const auto file = std::filesystem::temp_directory_path() / ("dlc_state_" + std::to_string(getpid()) + ".so");
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::filesystem::remove(file);
+  REQUIRE(library != nullptr);
+  using WorkspaceBytes = int64_t(const int64_t*);
+  using Run = int32_t(const void* const*, void* const*, void*, const int64_t*, const void*);
+  auto* workspace_bytes = reinterpret_cast<WorkspaceBytes*>(dlsym(library, "grow_workspace_bytes"));
+  auto* run = reinterpret_cast<Run*>(dlsym(library, "grow_run"));
+  REQUIRE(workspace_bytes != nullptr);
+  REQUIRE(run != nullptr);
+  const CompiledModel model = models.compile(g);
+  Session session = models.open(model, "cpu:");
+  alignas(64) float memory[2][8] = {}, z[2] = {};
+  alignas(64) std::byte workspace[4096];
+  int64_t past = 0;
+  for (const int64_t s : {3, 1, 2}) {
+    const Tensor x = random_tensor(model.inputs[0], {{"S", s}}, static_cast<uint64_t>(s));
+    const void* in[] = {x.bytes(), memory};
+    void* out[] = {nullptr, z};
+    const int64_t dims[] = {past, s};
+    REQUIRE(workspace_bytes(dims) >= 0);
+    REQUIRE(workspace_bytes(dims) <= static_cast<int64_t>(sizeof(workspace)));
+    REQUIRE(run(in, out, workspace, dims, nullptr) == 0);
+    REQUIRE_OK(const auto made, session.step({&x, 1}));
+    CHECK(std::memcmp(z, made[0].bytes(), sizeof(z)) == 0);
+    past += s;
+    REQUIRE_OK(const Tensor state, session.state(0));
+    for (int64_t row : {0, 1})
+      CHECK(std::memcmp(memory[row], state.as<float>().data() + row * past, static_cast<size_t>(past) * 4) == 0);
+  }
+  const int64_t full[] = {6, 3};
+  CHECK(run(nullptr, nullptr, workspace, full, nullptr) == -2);
+  dlclose(library);
 }

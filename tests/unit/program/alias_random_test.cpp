@@ -2,7 +2,9 @@
 #include <cstring>
 #include <random>
 
+#include "dlc/graph/state.h"
 #include "dlc/program/alias.h"
+#include "dlc/program/state.h"
 #include "dlc_test/tensors.h"
 
 using namespace dlc;
@@ -19,8 +21,37 @@ class RandomGraph {
     values_.push_back(g_.add_input("x", {kF32, {Expr::symbol("N"), Expr(4), Expr(4), Expr(6)}}));
   }
 
-  Graph make() {
-    for (int i = 0; i < 14; ++i) step();
+  // A cache that grows by some value, and one of fixed shape that is computed in one of many ways; both are read,
+  // before and after.
+  Graph make_states() {
+    g_.symbols["P"] = Range(0, 96);
+    const Expr n = Expr::symbol("N");
+    const ValueId grows = g_.add_input("grows", {kF32, {n, Expr::symbol("P"), Expr(4), Expr(6)}});
+    const ValueId fixed = g_.add_input("fixed", {kF32, {n, Expr(4), Expr(4), Expr(6)}});
+    values_.push_back(fixed);
+    for (int i = 0; i < 6; ++i) step();
+    add("concat", {grows, any()}, {{"axis", Expr(1)}});
+    const ValueId longer = values_.back();
+    values_.pop_back();
+    const ValueId next = next_of(fixed);
+    values_.push_back(next);
+    for (const ValueId v : {draw(2) == 0 ? grows : longer, longer}) {
+      add("softmax", {v}, {{"axis", Expr(3)}});
+      g_.outputs.push_back(values_.back());
+      g_.output_names.push_back("z" + std::to_string(g_.outputs.size()));
+      values_.pop_back();
+    }
+    for (const auto& [v, name] : {std::pair(longer, "longer"), std::pair(next, "next")}) {
+      g_.outputs.push_back(v);
+      g_.output_names.emplace_back(name);
+    }
+    Graph g = make(5);
+    REQUIRE(declare_states(g, {"grows=longer", "fixed=next"}).has_value());
+    return g;
+  }
+
+  Graph make(int steps = 14) {
+    for (int i = 0; i < steps; ++i) step();
     std::vector<ValueId> unused;
     for (const ValueId v : values_)
       if (g_.users(v).empty()) unused.push_back(v);
@@ -75,6 +106,38 @@ class RandomGraph {
     }
   }
 
+  // A value of four channels that may be computed in the place of v.
+  ValueId next_of(ValueId v) {
+    const size_t before = values_.size();
+    const auto part = [&](ValueId of, int64_t lo, int64_t hi) {
+      add("slice", {of},
+          {{"start", std::vector<Expr>{0, lo, 0, 0}},
+           {"stop", std::vector<Expr>{shape(of)[0], hi, shape(of)[2], shape(of)[3]}}});
+      return values_.back();
+    };
+    switch (draw(4)) {
+      case 0: {  // a part of it is new
+        const ValueId x = part(values_[0], 1, 3), low = part(v, 0, 1), high = part(v, 3, 4);
+        add("concat", {low, x, high}, {{"axis", Expr(1)}});
+        break;
+      }
+      case 1: {  // shifted: its elements move
+        const ValueId x = part(values_[0], 0, 1), rest = part(v, 1, 4);
+        add("concat", {rest, x}, {{"axis", Expr(1)}});
+        break;
+      }
+      case 2:
+        add("add", {v, values_[0]}, {});
+        break;
+      default:
+        add("softmax", {v}, {{"axis", Expr(2)}});
+        break;
+    }
+    const ValueId made = values_.back();
+    values_.resize(before);
+    return made;
+  }
+
   std::mt19937 random_;
   Graph g_;
   std::vector<ValueId> values_;
@@ -112,4 +175,32 @@ TEST_CASE("alias sets of random graphs keep every bit", "[program][random]") {
   CHECK(views > 60);
   CHECK(in_place > 30);
   CHECK(calls > 60);
+}
+
+TEST_CASE("states of random graphs keep every bit", "[program][random][state]") {
+  int states = 0;
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    const Graph g = RandomGraph(seed).make_states();
+    REQUIRE_OK(const Program plain, lower_to_program(g, {.fuse = seed % 2 == 0, .max_nodes = 32, .may_join = {}}));
+    Program kept = plain;
+    REQUIRE_OK(const int in_place, states_in_place(kept));
+    states += in_place;
+    REQUIRE(alias_sets(kept).has_value());
+    REQUIRE_OK(const Program again, parse_program(print(kept)));
+    REQUIRE(print(again) == print(kept));
+    for (const int64_t n : {1, 3})
+      for (const int64_t past : {0, 1, 5}) {
+        const std::vector<Tensor> in{noise({n, 4, 4, 6}, 17), noise({n, past, 4, 6}, 3), noise({n, 4, 4, 6}, 5)};
+        REQUIRE_OK(const auto expected, run_program(plain, in));
+        REQUIRE_OK(const auto got, run_program(kept, in));
+        REQUIRE(got.size() == expected.size());
+        for (size_t i = 0; i < got.size(); ++i) {
+          REQUIRE(got[i].shape() == expected[i].shape());
+          if (std::memcmp(got[i].bytes(), expected[i].bytes(), got[i].byte_size()) != 0)
+            FAIL("output " << i << " differs\n" << print(plain) << print(kept));
+        }
+      }
+  }
+  CHECK(states > 60);
 }

@@ -101,8 +101,8 @@ TEST_CASE("the entry compares every dim once all symbols are known") {
   p.symbols = {{"N", Range(1, 64)}};
   p.symbols["N"].divisible_by = 4;
   const Expr n = Expr::symbol("N");
-  p.buffers = {{"a", "a", {kF32, {2 * n}}, BufferKind::input, {}, {}},
-               {"b", "b", {kF32, {n}}, BufferKind::input, {}, {}}};
+  p.buffers = {{"a", "a", {kF32, {2 * n}}, {}, BufferKind::input, {}, {}},
+               {"b", "b", {kF32, {n}}, {}, BufferKind::input, {}, {}}};
   const auto bind = [&](int64_t a, int64_t b) {
     return bind_symbols(p, std::vector<Tensor>{ramp(kF32, {a}), ramp(kF32, {b})});
   };
