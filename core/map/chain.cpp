@@ -14,6 +14,7 @@
 #include <set>
 
 #include "core/map/emit.h"
+#include "core/map/ports.h"
 #include "core/map/value.h"
 #include "dlc/base/checked.h"
 #include "dlc/kernel/access.h"
@@ -111,10 +112,20 @@ class ChainMaker {
     why_rank_ = rank;
   }
 
-  static int64_t total(const Plans& plans) {
+  // Cycles of all, and once more those of an instruction that gets its operand only while another stands still.
+  int64_t total(const Plans& plans) const {
     int64_t sum = 0;
-    for (const Plan& p : plans) sum += p.cost;
+    for (const Plan& p : plans) sum += waits(p, plans) ? 2 * p.cost : p.cost;
     return sum;
+  }
+  bool waits(const Plan& p, const Plans& plans) const {
+    for (const Operand& mine : p.reads)
+      for (const Plan& other : plans)
+        for (const Operand& theirs : other.reads)
+          if (mine.space == theirs.space &&
+              yields(*machine_.hw, mine.space, p.pattern->what->queue, other.pattern->what->queue))
+            return true;
+    return false;
   }
 
   // The plans that leave `v` in memory `space` (-1: in the result's buffer), the last of them the one that does.

@@ -6,6 +6,7 @@
 
 #include "core/map/mapper.h"
 #include "core/map/sync.h"
+#include "core/map/work.h"
 #include "dlc/base/checked.h"
 #include "dlc/hw/check_program.h"
 #include "dlc/kernel/access.h"
@@ -46,7 +47,8 @@ class Compiler {
       layer.first = static_cast<int64_t>(emitter.program.size());
       DLC_CHECK(emitter.call(mapping->chain, mapping->tiling, where));
       layer.end = static_cast<int64_t>(emitter.program.size());
-      layer.macs = macs(p_.kernels[static_cast<size_t>(call.kernel)]).constant().value_or(0);
+      layer.macs = map::used_macs(*mapping->chain.target,
+                                  macs(p_.kernels[static_cast<size_t>(call.kernel)]).constant().value_or(0));
       layer.plan = mapping->plan();
       layer.tile = mapping->tile();
       out_.layers.push_back(std::move(layer));

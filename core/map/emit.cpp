@@ -161,7 +161,11 @@ Result<> Emitter::issue(size_t p, const Box& box, bool accumulate) {
     DLC_TRY(const int64_t address, load_group(plan, g, box, *shape));
     for (const size_t i : g.members) base[i] = address + constant_part(plan.reads[i].address.base);
   }
-  if (temp_address_[p] < 0) {
+  const int over = temp_address_[p] < 0 ? in_place(*chain_, p, temps_, shape->store) : -1;
+  if (over >= 0) {
+    temp_address_[p] = base[static_cast<size_t>(over)];
+    temps_[p] = shape->store;
+  } else if (temp_address_[p] < 0) {
     const int64_t word = machine_.hw->state_of(plan.store.space).word_bytes();
     const int64_t align = std::lcm(alignment(plan.store.address.base), word);
     DLC_TRY(temp_address_[p], allocate(plan.store.space, shape->store.bytes, align, {}, true));

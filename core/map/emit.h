@@ -22,7 +22,7 @@ struct Place {
 struct Tiling {
   std::vector<int64_t> tile;     // per target loop
   std::vector<size_t> order;     // of the loops that are no reductions, outermost first
-  int64_t cycles = 0;            // estimate
+  int64_t cycles = 0;            // estimate, with the price of its instructions
   std::map<int, int64_t> bytes;  // per on-chip space: of one tile
 };
 

@@ -78,6 +78,24 @@ std::optional<Placement> placement_of(const Target& t, const Operand& o, const L
   return p;
 }
 
+int in_place(const Chain& chain, size_t p, const std::vector<Placement>& stores, const Placement& store) {
+  const Plan& plan = chain.plans[p];
+  for (size_t i = 0; i < plan.reads.size(); ++i) {
+    const int temp = plan.reads[i].temp;
+    if (plan.reads[i].kind != OperandKind::temp || temp < 0 || plan.reads[i].space != plan.store.space) continue;
+    const Placement& from = stores[static_cast<size_t>(temp)];
+    // A loop that takes one step here may have no stride.
+    const bool same = std::ranges::equal(from.strides, store.strides,
+                                         [](int64_t a, int64_t b) { return a == b || a == 0 || b == 0; });
+    if (!same || from.bytes != store.bytes) continue;
+    int64_t readers = 0;
+    for (const Plan& other : chain.plans)
+      readers += std::ranges::count_if(other.reads, [&](const Operand& o) { return o.temp == temp; });
+    if (readers == 1) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 namespace {
 
 // Strides that the instruction itself dictates, once its trip counts are known; nullopt: a field is open, or the

@@ -86,6 +86,10 @@ std::optional<Chain> make_chain(const Machine& machine, std::shared_ptr<const Ta
 constexpr std::string_view kNeedsProducer = "needs its producer", kNeedsReader = "needs its reader";
 Refusal why_no_chain(const Machine& machine, const std::shared_ptr<const Target>& target);
 
+// The read of plan `p` in whose place its result may lie (`stores`: where the results of the plans lie): what it reads
+// there is in the same memory and of the same form, and nobody reads it afterwards. -1: none.
+int in_place(const Chain& chain, size_t p, const std::vector<Placement>& stores, const Placement& store);
+
 // Fields of `plan` for a box. base[i]: byte address of reads[i]; the last: of the store. temp strides come from
 // `temps`, by plan; *placed receives where constants and the result go.
 struct Solved {

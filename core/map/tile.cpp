@@ -1,7 +1,9 @@
 // The choice of tiles: sizes of the loops that every instruction of the chain walks, and the order of the tiles.
 //
-// A tiling fits when all that its instructions hold at once fits the memories, twice where possible, so that the next
-// tile loads while this one is computed. Its cost is the work of the busiest queue plus one tile of everything else.
+// A tiling fits when all that its instructions hold at once fits the memories; what changes from tile to tile twice
+// where possible, so that the next tile loads while this one is computed. Its cost is the work of the busiest queue,
+// one tile of everything else, and a price for each instruction: of two tilings that are as fast, the one whose stream
+// is shorter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +16,38 @@ namespace dlc::map {
 
 namespace {
 
+// What an instruction more may gain, in cycles. The bus brings it in a few; the rest is what a short stream is worth.
+constexpr int64_t kInstruction = 16;
+
+// What all tiles take of each queue, what one takes, and how many instructions the stream has.
+struct Work {
+  std::map<int, int64_t> busy, once;
+  int64_t instructions = 0;
+
+  void add(int queue, int64_t cycles, int64_t times, int64_t instructions_each) {
+    busy[queue] += cycles * times;
+    once[queue] += cycles;
+    instructions += instructions_each * times;
+  }
+  // Where tiles overlap the busiest queue never waits, once it has its first tile; otherwise they follow each other.
+  int64_t cycles(bool overlap) const {
+    int64_t all = 0, first = 0;
+    const auto most = std::ranges::max_element(busy, {}, [](const auto& b) { return b.second; });
+    for (const auto& [queue, cycles] : busy) all += cycles;
+    for (const auto& [queue, cycles] : once) first += most->first == queue ? 0 : cycles;
+    return overlap ? most->second + first : all;
+  }
+};
+
+struct Held {
+  std::string what;
+  int64_t bytes = 0;
+  bool changes = true;  // another tile has another one
+};
+
 struct Shortage {
   const HwState* memory = nullptr;
-  std::vector<std::pair<std::string, int64_t>> held;  // by what
+  std::vector<Held> held;
   int64_t bytes = 0, over = 0;
 };
 
@@ -53,8 +84,7 @@ class Tiler {
   std::unexpected<Error> too_small(const Loc& where) const {
     const HwState& m = *shortage_.memory;
     std::string held;
-    for (const auto& [what, bytes] : shortage_.held)
-      held += fmt::format("{}{} {}", held.empty() ? "" : ", ", what, bytes);
+    for (const Held& h : shortage_.held) held += fmt::format("{}{} {}", held.empty() ? "" : ", ", h.what, h.bytes);
     const int64_t words = ceil_div(shortage_.bytes, m.word_bytes());
     return fail({machine_.hw->file, m.loc.line, 0, where.node},
                 fmt::format("does not fit: its smallest tile needs {} bytes of memory {}, which has {}, {} short ({})",
@@ -130,8 +160,8 @@ class Tiler {
     Box box{std::vector<int64_t>(t_.loops.size(), 0), {}};
     for (size_t l = 0; l < t_.loops.size(); ++l) box.extent.push_back(std::min(t.tile[l], t_.loops[l].extent));
     std::vector<Placement> temps;
-    std::map<int, int64_t> busy, once;  // per queue
-    std::map<int, std::vector<std::pair<std::string, int64_t>>> held;
+    Work work;
+    std::map<int, std::vector<Held>> held;
     int64_t tiles = 1;
     for (const size_t l : t.order) tiles *= ceil_div(t_.loops[l].extent, t.tile[l]);
     for (const Plan& p : chain_.plans) {
@@ -155,78 +185,82 @@ class Tiler {
         return false;
       }
       temps.push_back(s->store);
-      const int queue = p.pattern->what->queue;
       const int64_t cycles = instruction_cycles(*machine_.hw, s->instruction).value_or(1);
-      busy[queue] += cycles * tiles * parts;
-      once[queue] += cycles;
+      work.add(p.pattern->what->queue, cycles, tiles * parts, 1);
+      std::map<int, std::pair<const Operand*, int64_t>> constants;  // those of one memory are loaded together
       for (size_t i = 0; i < p.reads.size(); ++i) {
         const Operand& o = p.reads[i];
         if (o.kind == OperandKind::temp) continue;
-        hold(held, o.space, name_of(o, *p.pattern), s->reads[i].bytes);
-        copies(t, o, s->reads[i].bytes, parts, busy, once);
+        hold(held, o.space, {name_of(o, *p.pattern), s->reads[i].bytes, distinct(t, o, parts) > 1});
+        if (o.kind == OperandKind::data) copies(t, o, s->reads[i].bytes, parts, work);
+        if (o.kind != OperandKind::constant) continue;
+        auto& [first, bytes] = constants[o.space];
+        if (first == nullptr || o.tensor >= 0) first = &o;
+        bytes += s->reads[i].bytes;
       }
-      hold(held, p.store.space,
-           p.store.kind == OperandKind::data ? name_of(p.store, *p.pattern) : "what " + p.pattern->name + " leaves",
-           s->store.bytes);
-      if (p.store.kind == OperandKind::data) move_cost(p.store.space, false, s->store.bytes, tiles, busy, once);
+      for (const auto& [space, c] : constants) copies(t, *c.first, c.second, parts, work);
+      if (in_place(chain_, static_cast<size_t>(&p - chain_.plans.data()), temps, s->store) < 0)
+        hold(held, p.store.space,
+             {p.store.kind == OperandKind::data ? name_of(p.store, *p.pattern) : "what " + p.pattern->name + " leaves",
+              s->store.bytes, tiles > 1});
+      if (p.store.kind == OperandKind::data) move_cost(p.store.space, false, s->store.bytes, tiles, work);
     }
     bool twice = true;
     for (const auto& [state, list] : held) {
       const HwState& memory = machine_.hw->state[static_cast<size_t>(state)];
-      int64_t sum = 0;
-      for (const auto& [what, bytes] : list) sum += bytes;
+      int64_t sum = 0, next = 0;
+      for (const Held& h : list) {
+        sum += h.bytes;
+        next += h.changes ? h.bytes : 0;
+      }
       t.bytes[state] = sum;
       const int64_t capacity = memory.words * memory.word_bytes();
-      twice &= sum * 2 <= capacity;
+      twice &= sum + next <= capacity;
       if (sum <= capacity) continue;
       if (shortage_.memory == nullptr || sum - capacity < shortage_.over)
         shortage_ = {&memory, list, sum, sum - capacity};
       return false;
     }
-    int64_t most = 0, sum = 0, all = 0;
-    for (const auto& [queue, cycles] : busy) {
-      most = std::max(most, cycles);
-      all += cycles;
-    }
-    for (const auto& [queue, cycles] : once) sum += cycles;
-    // Without room for two tiles nothing overlaps.
-    t.cycles = twice ? most + sum : all;
+    t.cycles = work.cycles(twice) + kInstruction * work.instructions;
     if (!best_ || t.cycles < best_->cycles) best_ = t;
     return true;
   }
 
-  void hold(std::map<int, std::vector<std::pair<std::string, int64_t>>>& held, int space, const std::string& what,
-            int64_t bytes) const {
+  void hold(std::map<int, std::vector<Held>>& held, int space, Held h) const {
     const int state = machine_.hw->spaces[static_cast<size_t>(space)].state;
     const int64_t word = machine_.hw->state[static_cast<size_t>(state)].elem.bytes();
-    held[state].emplace_back(what, ceil_div(bytes, word) * word);
+    h.bytes = ceil_div(h.bytes, word) * word;
+    held[state].push_back(std::move(h));
+  }
+
+  bool is_summed(const Operand& o) const {
+    return std::ranges::any_of(t_.loops, [&](const TargetLoop& l) { return l.reduction && mentions(o, l.var); });
+  }
+  // How many parts of an operand the tiles meet.
+  int64_t distinct(const Tiling& t, const Operand& o, int64_t parts) const {
+    int64_t n = is_summed(o) ? parts : 1;
+    for (const size_t l : t.order)
+      if (mentions(o, t_.loops[l].var)) n *= ceil_div(t_.loops[l].extent, t.tile[l]);
+    return n;
   }
 
   // How often an operand is loaded: once for each part of it where all parts fit together, otherwise whenever the
   // tiles come to another part.
-  void copies(const Tiling& t, const Operand& o, int64_t bytes, int64_t parts, std::map<int, int64_t>& busy,
-              std::map<int, int64_t>& once) const {
-    int64_t distinct = 1, walked = 1, changes = 1;
+  void copies(const Tiling& t, const Operand& o, int64_t bytes, int64_t parts, Work& work) const {
+    int64_t walked = 1, changes = 1;
     for (const size_t l : t.order) {
       const int64_t n = ceil_div(t_.loops[l].extent, t.tile[l]);
       walked *= n;
-      if (!mentions(o, t_.loops[l].var)) continue;
-      distinct *= n;
-      if (n > 1) changes = walked;
+      if (n > 1 && mentions(o, t_.loops[l].var)) changes = walked;
     }
-    const bool sums =
-        std::ranges::any_of(t_.loops, [&](const TargetLoop& l) { return l.reduction && mentions(o, l.var); });
-    if (sums && parts > 1) {
-      distinct *= parts;
-      changes = walked * parts;
-    }
+    if (parts > 1 && is_summed(o)) changes = walked * parts;
     const HwState& memory = machine_.hw->state_of(o.space);
-    const bool all_fit = distinct * bytes * 2 <= memory.words * memory.word_bytes();
-    move_cost(o.space, true, bytes, all_fit ? distinct : changes, busy, once);
+    const int64_t all = distinct(t, o, parts);
+    const bool all_fit = all * bytes * (all > 1 ? 2 : 1) <= memory.words * memory.word_bytes();
+    move_cost(o.space, true, bytes, all_fit ? all : changes, work);
   }
 
-  void move_cost(int space, bool load, int64_t bytes, int64_t times, std::map<int, int64_t>& busy,
-                 std::map<int, int64_t>& once) const {
+  void move_cost(int space, bool load, int64_t bytes, int64_t times, Work& work) const {
     const Mover* m = machine_.mover(space, load);
     if (m == nullptr) return;
     Copy c;
@@ -238,8 +272,7 @@ class Tiler {
     if (!emit_copy(machine_, c, program)) return;
     int64_t cycles = 0;
     for (const Instruction& i : program) cycles += instruction_cycles(*machine_.hw, i).value_or(1);
-    busy[m->pattern.what->queue] += cycles * times;
-    once[m->pattern.what->queue] += cycles;
+    work.add(m->pattern.what->queue, cycles, times, std::ssize(program));
   }
 
   static int segment(const Mover& m) {

@@ -7,6 +7,7 @@
 
 #include "dlc/graph/state.h"
 #include "dlc/kernel/normal_form.h"
+#include "dlc/map/fill_lanes.h"
 #include "dlc/numerics/commit.h"
 #include "dlc/program/alias.h"
 #include "dlc/program/layout.h"
@@ -24,6 +25,14 @@ Result<> commit(Ir& ir, const PassArgument& machine, PassContext& context) {
   DLC_TRY(const NumericsReport report, commit_numerics(std::get<Graph>(ir), std::move(recipes)));
   context.counts["committed"] = static_cast<int64_t>(report.committed.size());
   context.counts["kept"] = static_cast<int64_t>(report.kept.size());
+  return {};
+}
+
+Result<> lay_taps(Ir& ir, const PassArgument& machine, PassContext& context) {
+  if (machine.text.empty())
+    return fail({}, "fill_lanes is for a machine", "fill_lanes(asic.yaml), or another description");
+  DLC_TRY(const HwDescription hw, load_hw(machine.text, machine.search));
+  DLC_TRY(context.counts["convolutions"], fill_lanes(std::get<Graph>(ir), hw));
   return {};
 }
 
@@ -76,6 +85,8 @@ std::vector<IrPass> make_passes() {
                     graph, commit});
   passes.push_back({"declare_state", "an output is an input of the next run", "past=present", graph, graph,
                     [](Ir& ir, const PassArgument& argument, PassContext&) { return declare(ir, argument); }});
+  passes.push_back({"fill_lanes", "taps of a convolution go into channels that a machine's vectors leave empty",
+                    "its description", graph, graph, lay_taps});
   passes.push_back({"lower", "fusion groups become kernels, values between them buffers with a place", "", graph,
                     program, [](Ir& ir, const PassArgument&, PassContext&) { return lower(ir, true); }});
   passes.push_back({"lower_unfused", "the same with a kernel for every node", "", graph, program,

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "dlc/map/fill_lanes.h"
 #include "dlc/map/partition.h"
 #include "dlc_test/skip.h"
 #include "frontends/onnx/onnx.h"
@@ -34,12 +35,15 @@ CosimReport cosim(const TestMachine& m, const Graph& g, const std::vector<Tensor
   return report;
 }
 
+std::span<const std::byte> bytes_of(const Tensor& t) { return {t.bytes(), t.byte_size()}; }
+
 // The part of a network that the device runs, with seeded inputs.
 template <class F>
 void on_device(const std::string& path, const TestMachine& m, const F& check) {
   REQUIRE(kFound);
   Graph g = need(with_smallest_shapes(need(import_onnx(path))));
   need(commit_numerics(g, m.recipes));
+  need(fill_lanes(g, *m.hw));
   const Partitioning parts = need(partition(g, *m.hw, "asic", ask(m)));
   int parts_on_device = 0;
   for (const Partition& p : parts.partitions) {
@@ -126,6 +130,33 @@ TEST_CASE("random convolutions on the RTL") {
       const ValueId y = b.conv(x, b.in(1, 36), kernel, b.in(1, 2), b.in(0, kernel / 2), seed % 3 == 0);
       const Graph g = b.finish({b.add(y, y)});
       cosim(machine(size), g, b.inputs(), seed);
+    }
+}
+
+// Convolutions of few channels, in the form that fills vectors: the same numbers, in fewer steps.
+TEST_CASE("taps in empty lanes on the RTL") {
+  for (const int size : {8, 16})
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      INFO("array " << size << ", seed " << seed);
+      LayerBuilder b(machine(size), seed + 200);
+      const int64_t kernel = b.in(2, 7);
+      const ValueId x = b.input({1, b.in(1, 4), b.in(kernel, 19), b.in(kernel, 19)});
+      const Graph plain = b.finish({b.conv(x, b.in(1, 20), kernel, b.in(1, 3), b.in(0, kernel / 2))});
+      Graph laid = plain;
+      REQUIRE(need(fill_lanes(laid, size)) == 1);
+      const std::vector<Tensor> inputs = b.inputs();
+      const auto want = need(run_graph(plain, inputs)), got = need(run_graph(laid, inputs));
+      REQUIRE(std::ranges::equal(bytes_of(want[0]), bytes_of(got[0])));
+      const Partitioning parts = need(partition(laid, *machine(size).hw, "asic", ask(machine(size))));
+      REQUIRE(parts.partitions.size() == 2);
+      const auto windows = need(run_graph(parts.partitions[0].graph, inputs));
+      const CosimReport r = cosim(machine(size), parts.partitions[1].graph, windows, seed);
+      CHECK(std::ranges::equal(bytes_of(r.outputs[0]), bytes_of(want[0])));
+      // Work is what the model has, not what fills the vectors.
+      const auto macs = [&](const Graph& g) {
+        return need(compile_for(*machine(size).hw, need(lower_to_program(g)))).layers.front().macs;
+      };
+      CHECK(macs(parts.partitions[1].graph) == macs(plain));
     }
 }
 

@@ -10,6 +10,7 @@
 #include "core/hw/standalone.h"
 #include "dlc/graph/segments.h"
 #include "dlc/io/file.h"
+#include "dlc/map/fill_lanes.h"
 #include "dlc/plugin/reference.h"
 #include "tools/dlc/crash.h"
 #include "tools/dlc/explain.h"
@@ -53,15 +54,22 @@ class Dump {
   Error failure_;
 };
 
-Result<std::vector<PassTiming>> optimise(Graph& g, Dump& dump, const Context& cx) {
+Result<std::vector<PassTiming>> optimise(Graph& g, const HwDescription* hw, Dump& dump, const Context& cx) {
   if (dump.wanted()) dump.write("import", "dlcg", print(g));
   const auto& pipeline = default_graph_pipeline();
   Progress progress(cx, "passes", pipeline.size());
   crash::at("pass " + pipeline.front());
-  return run_passes(g, pipeline, [&](const std::string& pass, const Graph& after) {
-    progress.step(pass);
-    if (dump.wanted()) dump.write(pass, "dlcg", print(after));
-  });
+  DLC_TRY(auto timings, run_passes(g, pipeline, [&](const std::string& pass, const Graph& after) {
+            progress.step(pass);
+            if (dump.wanted()) dump.write(pass, "dlcg", print(after));
+          }));
+  if (hw == nullptr) return timings;
+  crash::at("pass fill_lanes");
+  const Stopwatch watch;
+  DLC_TRY(const int64_t changed, fill_lanes(g, *hw));
+  if (changed > 0) timings.push_back({"fill_lanes", watch.ms(), {{"convolutions", changed}}});
+  if (changed > 0 && dump.wanted()) dump.write("fill_lanes", "dlcg", print(g));
+  return timings;
 }
 
 std::vector<Port> graph_ports(const Graph& g, bool outputs) {
@@ -372,7 +380,7 @@ Result<Built> build_into(Source source, Hardware hardware, const ModelOptions& o
                         watch.ms(),
                         {{"committed", static_cast<int64_t>(b.numerics.committed.size())},
                          {"kept", static_cast<int64_t>(b.numerics.kept.size())}}});
-    DLC_TRY(const auto passes, optimise(*source.graph, dump, cx));
+    DLC_TRY(const auto passes, optimise(*source.graph, &b.hardware.description, dump, cx));
     b.passes.insert(b.passes.end(), passes.begin(), passes.end());
   } else {
     if (auto plan = check_memory_plan(*source.program); !plan)
@@ -455,7 +463,7 @@ Result<Graph> optimised_source(Source source, const HwDescription* hw, const Mod
   Dump dump(o);
   DLC_CHECK(dump.start());
   if (hw) DLC_CHECK(commit(*source.graph, *hw, dump));
-  DLC_CHECK(optimise(*source.graph, dump, cx));
+  DLC_CHECK(optimise(*source.graph, hw, dump, cx));
   DLC_CHECK(dump.done());
   return *std::move(source.graph);
 }
