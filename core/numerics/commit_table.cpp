@@ -11,6 +11,7 @@
 #include <ranges>
 #include <set>
 
+#include "core/numerics/kinds.h"
 #include "core/numerics/rewriter.h"
 #include "dlc/kernel/access.h"
 
@@ -29,7 +30,8 @@ Val placeless(const Val& v) {
   return depends ? nullptr : out;
 }
 
-// Why the kernel does not compute the same function of its one tensor at every element; empty if it does.
+}  // namespace
+
 std::string_view not_pointwise(const Kernel& k) {
   for (const Stmt& s : k.body) {
     if (s.kind != Stmt::Kind::assign) return "it is not a function of one value";
@@ -44,6 +46,8 @@ std::string_view not_pointwise(const Kernel& k) {
   }
   return {};
 }
+
+namespace {
 
 // The nodes between one 8-bit value and a result that is a function of it.
 class Cone {

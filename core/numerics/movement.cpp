@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/numerics/kinds.h"
 #include "core/numerics/rewriter.h"
 
 namespace dlc::numerics {
@@ -34,7 +35,8 @@ bool selects(const Val& v) {
   }
 }
 
-// Whether every element of the node's result is an element of its first input, whatever the elements are.
+}  // namespace
+
 Result<bool> moves(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
   if (n.inputs.empty() || n.outputs.size() != 1 || n.inputs[0] == kNoValue) return false;
@@ -47,6 +49,8 @@ Result<bool> moves(const Graph& g, NodeId id) {
   DLC_TRY(const Kernel k, g.kernel(id));
   return std::ranges::all_of(k.body, [](const Stmt& s) { return s.kind == Stmt::Kind::assign && selects(s.value); });
 }
+
+namespace {
 
 // The same (de)quantize_linear on another value, which is no scalar: the axis does not matter for one scale, but must
 // exist.

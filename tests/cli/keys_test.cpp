@@ -115,6 +115,9 @@ const std::vector<Commands> kCommands = {
     {"dlc explain MODEL [--hw=…]",
      {"explain m.onnx", "explain q.onnx --hw=asic --dim N=1", "explain q.dlca", "explain q.onnx --hw=asic",
       "explain m.onnx --hw=asic"}},
+    {"dlc quantize MODEL --data FILE.npz|random:N -o OUT.onnx [--hw=…] [--range R] [--percentile P] [--symmetric] "
+     "[--no-bias-correction] [--min-sqnr D] [--keep NODE]… [--samples N] [--measure N] [--seed N]",
+     {"quantize norm.onnx --data random:2 -o n8.onnx", "quantize float.onnx --data random:1 -o f8.onnx --keep stem"}},
     {"dlc hw check DESCRIPTION", {"hw check asic", "hw check native"}},
     {"dlc hw explain DESCRIPTION", {"hw explain asic", "hw explain native"}},
     {"dlc hw emit DESCRIPTION --as sv|c|cpp|manual [-o FILE]", {"hw emit asic --as sv", "hw emit asic --as c -o nx.h"}},
@@ -146,6 +149,7 @@ TEST_CASE("the keys of JSON are those of docs/cli.md", "[cli]") {
   const Folder f("cli_keys");
   f.write("m.onnx", mlp());
   f.write("q.onnx", read_file(DLC_SOURCE_DIR "/tests/models/fashion_mnist/fashion_int8.onnx"));
+  f.write("float.onnx", read_file(DLC_SOURCE_DIR "/tests/models/fashion_mnist/fashion_float.onnx"));
   f.write("cases.dlct",
           "=== one\npasses: dce\n--- input\ndlc.graph 1\ngraph @g {\n  in %x: f32[2]\n  %0: f32[2] = relu(%x)\n"
           "  out %0 \"y\"\n}\n--- output\n");

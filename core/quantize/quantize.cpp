@@ -1,0 +1,177 @@
+// Calibration, plan, correction, measurement: the steps of dlc/quantize/quantize.h in order.
+#include "dlc/quantize/quantize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/quantize/measure.h"
+
+namespace dlc {
+
+using namespace quantization;
+
+namespace {
+
+class Quantizer {
+ public:
+  Quantizer(const Graph& g, Samples samples, const QuantizeOptions& o) : g_(g), samples_(samples), o_(o) {}
+
+  Result<Quantization> run() {
+    DLC_CHECK(check());
+    keep_ = o_.keep;
+    while (true) {
+      DLC_TRY(plan_, make_plan(g_, keep_));
+      if (plan_.layers.empty()) return nothing();
+      DLC_CHECK(calibrate());
+      choose();
+      DLC_CHECK(correct());
+      tell("measuring layers");
+      DLC_TRY(auto layers, measure_apart(g_, plan_, p_, measured()));
+      if (keep_the_worst(layers)) continue;
+      return finish(std::move(layers));
+    }
+  }
+
+ private:
+  void tell(const std::string& step) const {
+    if (o_.progress) o_.progress(step);
+  }
+  Samples measured() const { return samples_.first(std::min(samples_.size(), std::max<size_t>(o_.measured, 1))); }
+
+  Result<> check() const {
+    if (samples_.empty()) return fail({}, "no samples to calibrate with", "at least one for every input");
+    std::set<std::string> names;
+    for (const NodeId n : g_.order()) {
+      const std::string& op = g_.node(n).op;
+      if (op == "quantize_linear")
+        return fail({{}, 0, 0, name_of(g_, n)}, "the model is quantised already", "give the float model");
+      if (!g_.node(n).bodies.empty())
+        return fail({{}, 0, 0, name_of(g_, n)}, fmt::format("models with control flow ({}) are not quantised", op),
+                    "bind what decides it (--dim), so that it is written out");
+      names.insert(g_.node(n).locations.begin(), g_.node(n).locations.end());
+    }
+    for (const auto& [name, why] : o_.keep)
+      if (!names.contains(name)) {
+        const std::string near = nearest(name, {names.begin(), names.end()});
+        return fail({}, fmt::format("no node is called '{}'", name),
+                    near.empty() ? "dlc explain lists the nodes" : fmt::format("did you mean '{}'?", near));
+      }
+    return {};
+  }
+
+  std::unexpected<Error> nothing() const {
+    Error e({}, "nothing of this model can be quantised",
+            "convolutions and products with constant weights, sums, pools and functions of one value are");
+    for (const auto& [layer, why] : plan_.in_float)
+      e.diagnostics.push_back({Severity::note, {{}, 0, 0, name_of(g_, layer.root)}, "stays in float: " + why, {}});
+    return std::unexpected(std::move(e));
+  }
+
+  // Histograms of what is not known yet: a plan with fewer layers needs no further run.
+  Result<> calibrate() {
+    std::set<ValueId> open;
+    for (size_t v = 0; v < plan_.shares.size(); ++v)
+      if (plan_.shares[v] == static_cast<ValueId>(v) && !seen_.contains(plan_.shares[v])) open.insert(plan_.shares[v]);
+    if (open.empty()) return {};
+    tell("calibrating");
+    for (const ValueId v : open) seen_.emplace(v, Histogram());
+    DLC_CHECK(observe(open, [](Histogram& h, const Tensor& t) { h.widen(t); }));
+    return o_.method == RangeMethod::min_max ? Result<>()
+                                             : observe(open, [](Histogram& h, const Tensor& t) { h.count(t); });
+  }
+
+  Result<> observe(const std::set<ValueId>& values, const std::function<void(Histogram&, const Tensor&)>& see) {
+    GraphRunner runner(g_);
+    for (const auto& sample : samples_) {
+      for (size_t i = 0; i < g_.inputs.size(); ++i)
+        if (values.contains(g_.inputs[i])) see(seen_.at(g_.inputs[i]), sample[i]);
+      DLC_CHECK(runner.run(sample, [&](NodeId n, std::span<const Tensor> results) {
+        for (size_t r = 0; r < results.size(); ++r)
+          if (const ValueId v = g_.node(n).outputs[r]; values.contains(v)) see(seen_.at(v), results[r]);
+      }));
+    }
+    return {};
+  }
+
+  void choose() {
+    std::vector<ValueId> roots;
+    for (size_t v = 0; v < plan_.shares.size(); ++v)
+      if (plan_.shares[v] == static_cast<ValueId>(v)) roots.push_back(plan_.shares[v]);
+    reconcile(g_, seen_, plan_);
+    std::map<ValueId, std::vector<const Histogram*>> together;
+    for (const ValueId v : roots) together[plan_.shares[static_cast<size_t>(v)]].push_back(&seen_.at(v));
+    p_.steps.clear();
+    for (const auto& [share, histograms] : together)
+      p_.steps.emplace(share, step_of(choose_range(histograms, o_), o_.symmetric));
+    p_.weights = o_.method;
+  }
+
+  Result<> correct() {
+    p_.bias_shift.clear();
+    if (!o_.correct_bias) return {};
+    tell("correcting biases");
+    DLC_TRY(p_.bias_shift, bias_shifts(g_, plan_, p_, measured()));
+    return {};
+  }
+
+  bool keep_the_worst(const std::vector<LayerQuality>& layers) {
+    const size_t before = keep_.size();
+    for (size_t l = 0; l < layers.size(); ++l)
+      if (layers[l].sqnr < o_.min_sqnr)
+        keep_.emplace(name_of(g_, plan_.layers[l].root),
+                      fmt::format("alone its result has {:.1f} dB, less than {:g}", layers[l].sqnr, o_.min_sqnr));
+    return keep_.size() > before;
+  }
+
+  Result<Quantization> finish(std::vector<LayerQuality> layers) {
+    Quantization out;
+    DLC_TRY(Rewritten whole, quantised(g_, plan_, p_));
+    DLC_CHECK(verify(whole.graph));
+    tell("measuring the whole");
+    DLC_TRY(out.report.outputs, measure_whole(g_, plan_, whole, measured(), layers));
+    std::vector<std::pair<NodeId, LayerQuality>> all;
+    for (size_t l = 0; l < layers.size(); ++l) {
+      const Step& step = p_.of(plan_, plan_.layers[l].result);
+      layers[l].scale = step.scale;
+      layers[l].zero = step.zero;
+      all.emplace_back(plan_.layers[l].root, std::move(layers[l]));
+    }
+    for (const auto& [layer, why] : plan_.in_float) {
+      LayerQuality q;
+      q.quantised = false;
+      q.why = why;
+      all.emplace_back(layer.root, std::move(q));
+    }
+    std::map<NodeId, size_t> position;
+    for (const NodeId n : g_.order()) position.emplace(n, position.size());
+    std::ranges::stable_sort(all, {}, [&](const auto& q) { return position.at(q.first); });
+    for (auto& [root, q] : all) {
+      q.name = name_of(g_, root);
+      q.op = g_.node(root).op;
+      out.report.layers.push_back(std::move(q));
+    }
+    out.report.samples = samples_.size();
+    out.report.measured = measured().size();
+    out.graph = std::move(whole.graph);
+    return out;
+  }
+
+  const Graph& g_;
+  Samples samples_;
+  const QuantizeOptions& o_;
+  std::map<std::string, std::string> keep_;
+  std::map<ValueId, Histogram> seen_;
+  Plan plan_;
+  Parameters p_;
+};
+
+}  // namespace
+
+Result<Quantization> quantize(const Graph& g, std::span<const std::vector<Tensor>> samples,
+                              const QuantizeOptions& options) {
+  return Quantizer(g, samples, options).run();
+}
+
+}  // namespace dlc
