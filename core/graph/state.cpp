@@ -132,6 +132,18 @@ class Declaration {
   Graph& g_;
 };
 
+// What the narrower ranges decide: max(T, 16) is 16 for T in 1..16, and a pad to it pads nothing.
+void use_ranges(Graph& g) {
+  const auto settle = [&](Expr& e) { e = simplify(e, g.symbols); };
+  for (size_t v = 0; v < g.value_count(); ++v)
+    std::ranges::for_each(g.value(static_cast<ValueId>(v)).type.shape, settle);
+  for (const NodeId n : g.order())
+    for (auto& [name, attr] : g.node(n).attrs) {
+      if (auto* e = std::get_if<Expr>(&attr)) settle(*e);
+      if (auto* list = std::get_if<std::vector<Expr>>(&attr)) std::ranges::for_each(*list, settle);
+    }
+}
+
 }  // namespace
 
 std::optional<size_t> growing_dim(const TensorType& input, const TensorType& output, const Ranges& symbols) {
@@ -162,6 +174,7 @@ std::optional<int64_t> capacity(const TensorType& input, const TensorType& outpu
 Result<> declare_states(Graph& g, const std::vector<std::string>& wanted) {
   Declaration declaration(g);
   for (const std::string& w : wanted) DLC_CHECK(declaration.add(w));
+  if (!wanted.empty()) use_ranges(g);
   return {};
 }
 

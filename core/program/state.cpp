@@ -95,28 +95,20 @@ class InPlace {
     return true;
   }
 
-  // present[i] = past[i]: the same bytes.
+  // present[i] = past[i] moves nothing: the bytes are the same.
   void drop_copies(Call& call) {
     if (std::ranges::count(call.buffers, past_) == 0 || std::ranges::count(call.buffers, present_) == 0) return;
-    const auto copies = [this](const Kernel& k, const std::vector<int>& buffers, const Stmt& s) {
-      if (s.kind != Stmt::Kind::assign || buffers[static_cast<size_t>(s.tensor)] != present_) return false;
-      const Val& v = s.value;
-      return v->kind == ValKind::read && buffers[static_cast<size_t>(v->tensor)] == past_ &&
-             std::ranges::equal(v->args, s.indices, val::structurally_equal) && !k.tensors.empty();
+    Kernel split = p_.kernels[static_cast<size_t>(call.kernel)];
+    detail::split_choices(split, p_.symbols);
+    const auto buffers = detail::buffers_of(split, call);
+    const auto is_copy = [&](const Stmt& s) {
+      return s.kind == Stmt::Kind::assign && buffers[static_cast<size_t>(s.tensor)] == present_ &&
+             s.value->kind == ValKind::read && buffers[static_cast<size_t>(s.value->tensor)] == past_ &&
+             std::ranges::equal(s.value->args, s.indices, val::structurally_equal);
     };
-    const auto has_copy = [&](const Kernel& k, const std::vector<int>& buffers) {
-      return std::ranges::any_of(k.body, [&](const Stmt& s) { return copies(k, buffers, s); });
-    };
-    {
-      const Kernel& k = p_.kernels[static_cast<size_t>(call.kernel)];
-      Kernel split = k;
-      detail::split_choices(split, p_.symbols);
-      if (!has_copy(split, detail::buffers_of(split, call))) return;
-    }
+    if (std::erase_if(split.body, is_copy) == 0) return;
     Kernel& k = detail::own_kernel(p_, call);
-    detail::split_choices(k, p_.symbols);
-    const auto buffers = detail::buffers_of(k, call);
-    std::erase_if(k.body, [&](const Stmt& s) { return copies(k, buffers, s); });
+    k.body = std::move(split.body);
     detail::drop_unused(p_, call);
   }
 
