@@ -8,6 +8,7 @@ packages=(
   # libraries
   llvm-19-dev liblld-19-dev libyaml-cpp-dev libboost-graph-dev libfmt-dev nlohmann-json3-dev libcli11-dev
   libprotobuf-dev protobuf-compiler libonnx-dev libzip-dev libzstd-dev zlib1g-dev libtbb-dev libhwloc-dev libxxhash-dev
+  libre2-dev
   # tests, simulation, data
   catch2 verilator python3 python3-numpy python3-venv python3-onnx libonnx-testdata dataset-fashion-mnist
 )

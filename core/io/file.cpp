@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/io/reads.h"
 #include "core/io/regular.h"
 #include "dlc/io/pending_file.h"
 
@@ -53,7 +55,15 @@ Result<MappedFile> map_at(const std::string& path, int fd, uint64_t offset, size
   return f;
 }
 
+std::atomic<ReadObserver> observer{nullptr};
+
 }  // namespace
+
+void observe_reads(ReadObserver of_all) { observer = of_all; }
+
+void tell_read(const std::string& path) {
+  if (const ReadObserver told = observer.load()) told(path);
+}
 
 Result<MappedFile> map_file(const std::string& path) {
   // A pipe without a writer would block otherwise; a regular file does not care.
@@ -68,6 +78,7 @@ Result<MappedFile> map_regular(int fd, const std::string& path) {
   if (!S_ISREG(st.st_mode))
     return fail({path, 0, 0, {}}, "is not a regular file",
                 S_ISDIR(st.st_mode) ? "" : "a pipe or device is not read: write what it gives to a file first");
+  tell_read(path);
   return map_at(path, fd, 0, static_cast<size_t>(st.st_size));
 }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/io/reads.h"
 #include "core/io/regular.h"
 
 namespace dlc {
@@ -55,6 +56,7 @@ Result<Fd> open_inside(const std::string& folder, const std::string& location, s
   struct stat st{};
   if (::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode))
     return refuse(location, what, where, "it is not a regular file");
+  tell_read((std::filesystem::path(root) / location).string());
   return fd;
 }
 

@@ -27,13 +27,17 @@ class Reducer {
   }
 
  private:
-  bool accept(const Edits& edits) { return accept(rebuild(now_, edits)); }
+  bool accept(const Edits& edits) { return !is_over() && accept(rebuild(now_, edits)); }
   bool accept(Result<Sample> candidate) {
-    if (left_ <= 0 || !candidate) return false;
+    if (is_over() || !candidate) return false;
     --left_;
     if (!fails_(*candidate)) return false;
     now_ = *std::move(candidate);
     return true;
+  }
+  bool is_over() {
+    if (left_ > 0 && options_.stop && options_.stop()) left_ = 0;
+    return left_ <= 0;
   }
   Edits same() const { return no_edits(now_.graph); }
 
@@ -43,10 +47,11 @@ class Reducer {
     for (const NodeId n : now_.graph.order())
       for (const ValueId v : now_.graph.node(n).outputs)
         if (auto zeros = zeros_of(now_.graph.value(v).type)) all[v] = *std::move(zeros);
-    if (options_.interpret)
-      (void)run_graph(now_.graph, now_.inputs, {}, [&](NodeId n, std::span<const Tensor> results) {
-        for (size_t r = 0; r < results.size(); ++r) all[now_.graph.node(n).outputs[r]] = results[r];
-      });
+    if (!options_.interpret) return all;
+    [[maybe_unused]] const auto as_far_as_it_goes =
+        run_graph(now_.graph, now_.inputs, {}, [&](NodeId n, std::span<const Tensor> results) {
+          for (size_t r = 0; r < results.size(); ++r) all[now_.graph.node(n).outputs[r]] = results[r];
+        });
     return all;
   }
 

@@ -2,6 +2,7 @@
 // whose plugin computes nonsense, a pass that changes a bit, a command that dislikes one op.
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "dlc/io/numpy.h"
 #include "dlc_test/skip.h"
@@ -226,4 +227,175 @@ TEST_CASE("reduce takes crashes, time and tensors into account", "[cli]") {
   CHECK(compared["nodes_after"] <= 1);
   const auto hang = json_of(f, "reduce m.dlcg -o hang.dlct --time-limit 0.2 --tries 5 --json -- sh -c 'sleep 5' {}");
   CHECK(hang["ending"] == "not done in time");
+}
+
+TEST_CASE("reduce does not wait for what a command leaves behind, and leaves nothing behind itself", "[cli]") {
+  const Folder f("reduce_processes");
+  f.write("m.dlcg", "dlc.graph 1\ngraph @g {\n  in %x: f32[4]\n  %0: f32[4] = neg(%x)\n  out %0 \"y\"\n}\n");
+  const auto j =
+      json_of(f, "reduce m.dlcg -o small.dlct --tries 3 --time-limit 20 --json -- sh -c 'sleep 60 & exit 7' {}");
+  CHECK(j["ending"] == "exit code 7");
+  // Stopped: the command and what it started end, and there is a result.
+  f.write("slow.sh",
+          "grep -q neg \"$1\" || exit 0\ntest -e first && { sleep 61 & echo $! >child; wait; }\ntouch first; exit 7\n");
+  f.write("stop.sh", "mkdir tmp; export TMPDIR=$PWD/tmp\n" DLC_BINARY_DIR
+                     "/bin/dlc reduce m.dlcg -o stopped.dlct -- sh slow.sh {} >said &\np=$!\n"
+                     "while ! test -s child; do sleep 0.1; done\nkill -TERM $p\nwait $p; echo $? >code\n"
+                     "kill -0 $(cat child) 2>/dev/null && echo alive >alive\nls tmp >left\n");
+  std::system(("cd '" + (f / ".") + "' && sh stop.sh 2>errors").c_str());
+  INFO(read_file(f / "errors") << read_file(f / "said"));
+  CHECK(read_file(f / "code") == "143\n");
+  CHECK_FALSE(std::filesystem::exists(f / "alive"));
+  CHECK(read_file(f / "left").empty());
+  CHECK_THAT(read_file(f / "said"), Contains("stopped by a signal"));
+  CHECK_THAT(read_file(f / "stopped.dlct"), Contains("neg"));
+}
+
+TEST_CASE("reduce matches in linear time, and tells which syntax it has", "[cli]") {
+  const Folder f("reduce_match");
+  f.write("m.dlcg", "dlc.graph 1\ngraph @g {\n  in %x: f32[4]\n  %0: f32[4] = neg(%x)\n  out %0 \"y\"\n}\n");
+  f.write("print.sh", "printf '%4000s' x | tr ' ' a; exit 7\n");
+  const Outcome o = dlc::test::dlc(f, "reduce m.dlcg -o s.dlct --match '^(a+)+$' -- sh print.sh {}", "ulimit -t 20; ");
+  INFO(o.err);
+  CHECK(o.code == 1);
+  CHECK_THAT(o.err, Contains("no line matches"));
+  must_be_usage(f, "reduce m.dlcg -o s.dlct --match '(a)\\1' -- sh {}", {"is no regular expression"});
+}
+
+TEST_CASE("what an earlier text had beside it does not outlive it", "[cli]") {
+  const Folder f("reduce_stale");
+  f.write("m.onnx", normalised());
+  f.write("x.weights.npz", "of an earlier one");
+  f.write("x.inputs.npz", "of an earlier one");
+  const auto j = json_of(f, "reduce m.onnx -o x.dlct --json -- " + dislikes(f, "relu", 7));
+  CHECK(j["inputs"] == "");  // the command does not ask for them
+  CHECK_FALSE(std::filesystem::exists(f / "x.inputs.npz"));
+  CHECK(std::filesystem::exists(f / "x.weights.npz") == (j["weights"] != ""));
+  CHECK(j["complete"] == true);
+  CHECK(json_of(f, "reduce m.onnx -o y.dlct --tries 2 --json -- " + dislikes(f, "relu", 7))["complete"] == false);
+  f.write("g.dlcg", "dlc.graph 1\ngraph @g {\n  in %x: f32[4]\n  %0: f32[4] = neg(%x)\n  out %0 \"y\"\n}\n");
+  f.write("z.weights.npz", "of an earlier one");
+  must_succeed(f, "opt g.dlcg -o z.dlct");
+  CHECK_FALSE(std::filesystem::exists(f / "z.weights.npz"));
+}
+
+TEST_CASE("bisect blames no pass for a device that is not there, and makes no folder for nothing", "[cli]") {
+  const Folder f("bisect_nothing");
+  f.write("m.onnx", mlp());
+  must_fail(f, "bisect m.onnx --device nosuch --save d", {"'nosuch' is not a device URI"});
+  must_fail(f, "bisect m.onnx --device nosuch: --save d", {"nosuch"});
+  must_fail(f, "bisect m.onnx --device asic:func --save d", {"nothing in the model", "asic:func"});
+  must_fail(f, "bisect m.onnx --against nosuch:", {"nosuch"});
+  must_succeed(f, "bisect m.onnx --save d");
+  CHECK_FALSE(std::filesystem::exists(f / "d"));
+  std::set<std::string> names;  // a pass that runs twice is told apart
+  for (const auto& s : json_of(f, "bisect m.onnx")["steps"]) CHECK(names.insert(s["name"]).second);
+}
+
+TEST_CASE("bisect holds what comes behind commit_numerics against the machine's integers", "[cli]") {
+  const Folder f("bisect_commit");
+  // 5 * 0.5 is 2.5: to the even 2 in float, up in the machine.
+  auto m = model();
+  input(m, "x", {1, 16, 4, 4}, onnx::TensorProto::INT8);
+  for (const auto& [name, value] : {std::pair("half", 0.5F), {"one", 1.0F}}) {
+    auto* t = m.mutable_graph()->add_initializer();
+    t->set_name(name);
+    t->set_data_type(onnx::TensorProto::FLOAT);
+    t->add_float_data(value);
+  }
+  auto* zero = m.mutable_graph()->add_initializer();
+  zero->set_name("zero");
+  zero->set_data_type(onnx::TensorProto::INT8);
+  zero->add_int32_data(0);
+  for (const auto& [op, name, in, scale, out] :
+       {std::tuple("DequantizeLinear", "from", "x", "half", "f"), {"QuantizeLinear", "to", "f", "one", "y"}})
+    node(m, op, name, {in, scale, "zero"}, out);
+  output(m, "y", {1, 16, 4, 4}, onnx::TensorProto::INT8);
+  f.write("m.onnx", m);
+  REQUIRE_OK(Tensor x, Tensor::make(kS8, {1, 16, 4, 4}));
+  for (int64_t i = 0; i < x.elements(); ++i) x.set_int(i, 5);
+  REQUIRE(write_tensors(f / "x.npz", {{"x", x}}).has_value());
+  const auto j = json_of(f, "bisect m.onnx --hw=asic --device asic:func --input x.npz");
+  CHECK(j["guilty"].is_null());
+  REQUIRE(j["committed"].is_object());
+  CHECK(j["committed"]["value"] == "y");
+  CHECK(j["committed"]["elements_wrong"] == 256);
+  CHECK(j["committed"]["first_difference"] == "[0,0,0,0]: 3 for 2");
+}
+
+TEST_CASE("bisect goes into the bodies of control flow", "[cli]") {
+  const Folder f("bisect_body");
+  lying_machine(f);
+  auto m = model();
+  input(m, "x", {4});
+  input(m, "c", {}, onnx::TensorProto::BOOL);
+  auto* n = node(m, "If", "choice", {"c"}, "y");
+  for (const auto& [branch, op, name] : {std::tuple("then_branch", "Exp", "yes"), {"else_branch", "Neg", "no"}}) {
+    auto* a = n->add_attribute();
+    a->set_name(branch);
+    a->set_type(onnx::AttributeProto::GRAPH);
+    a->mutable_g()->set_name(branch);
+    auto* inner = a->mutable_g()->add_node();
+    inner->set_op_type(op);
+    inner->set_name(name);
+    inner->add_input("x");
+    inner->add_output(std::string(name) + "_out");
+    auto* out = a->mutable_g()->add_output();
+    out->set_name(std::string(name) + "_out");
+    out->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+    out->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_value(4);
+  }
+  output(m, "y", {4});
+  f.write("m.onnx", m);
+  const auto j = differs(f, "bisect m.onnx --hw=m.yaml --device lying:" + kLying);
+  CHECK(j["guilty"]["stage"] == "device");
+  const auto layers = j["guilty"]["layers"].get<std::string>();
+  CHECK((layers == "yes" || layers == "no"));
+  CHECK_THAT(j["guilty"]["step"].get<std::string>(), Contains("in a body of partition 0"));
+}
+
+TEST_CASE("a printed command can be pasted", "[cli]") {
+  const Folder f("bisect_paste");
+  f.write("m.onnx", normalised());
+  const Outcome o = dlc::test::dlc(f, "bisect m.onnx --tolerance 0 --save \"a folder's\"");
+  CHECK(o.code == 1);
+  const size_t at = o.out.find("dlc opt ");
+  REQUIRE(at != std::string::npos);
+  std::string command = o.out.substr(at + 4);
+  command.resize(command.find('\n'));
+  must_succeed(f, command);
+  CHECK(read_file(f / "after.dlct") == read_file(f / "a folder's/after.dlct"));
+  // With commas in a pass's argument.
+  f.write("g.dlcg", "dlc.graph 1\ngraph @g {\n  in %x: f32[4]\n  %0: f32[4] = neg(%x)\n  out %0 \"y\"\n}\n");
+  must_succeed(f, "opt g.dlcg '--passes=dce,commit_numerics(asic,R=8,C=8),cse'");
+}
+
+TEST_CASE("compare and bisect carry types that numpy has not to onnxruntime", "[.onnxruntime]") {
+  const char* python = std::getenv("DLC_PYTHON");
+  const std::string found = python != nullptr ? python : "python3";
+  if (std::system((found + " -c 'import onnxruntime, numpy' 2>/dev/null").c_str()) != 0)
+    DLC_SKIP("onnxruntime is in no Debian package, and no Python has it (set DLC_PYTHON)");
+  const Folder f("carried");
+  for (const int type :
+       {16 /* bfloat16 */, 17 /* float8e4m3fn */, 19 /* float8e5m2 */, 22 /* int4 */, 21 /* uint4 */}) {
+    INFO(type);
+    auto m = model(21);
+    m.set_ir_version(10);
+    input(m, "x", {8}, type);
+    output(m, "x2", {8}, type);
+    output(m, "y", {8});
+    auto* to = node(m, "Cast", "widen", {"x"}, "w")->add_attribute();
+    to->set_name("to");
+    to->set_type(onnx::AttributeProto::INT);
+    to->set_i(onnx::TensorProto::FLOAT);
+    node(m, "Abs", "positive", {"w"}, "y");
+    auto* back = node(m, "Cast", "narrow", {"y"}, "x2")->add_attribute();
+    back->set_name("to");
+    back->set_type(onnx::AttributeProto::INT);
+    back->set_i(type);
+    f.write("m.onnx", m);
+    const auto j = json_of(f, "compare m.onnx --against onnxruntime");
+    CHECK(j["layers"].size() == 3);
+    CHECK(json_of(f, "bisect m.onnx --against onnxruntime")["match"] == true);
+  }
 }

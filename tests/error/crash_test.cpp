@@ -2,6 +2,7 @@
 // the tests.
 #include <csignal>
 #include <filesystem>
+#include <set>
 
 #include "dlc/io/numpy.h"
 #include "tests/error/json.h"
@@ -83,39 +84,88 @@ TEST_CASE("a crash while compiling leaves a bundle, which is replayed", "[error]
   for (const char* file : {"m.yaml", "m.dlcg"}) fs::remove(f / file);
   again();
   // Mended: it no longer crashes, and what it writes goes nowhere.
-  machine(f, "");
-  for (const auto& file : j["files"])
-    f.write("crashes/" + fs::path(bundle).filename().string() + "/" + file["path"].get<std::string>(),
-            read_file(f / fs::path(file["original"].get<std::string>()).filename().string()));
-  fs::remove(f / "m.yaml");
-  const Outcome r = dlc::test::dlc(f, "replay " + bundle, kHere);
+  const Outcome r = dlc::test::dlc(f, "replay " + bundle, kHere + "export LYING_IS_MENDED=1; ");
   INFO(r.out << r.err);
   CHECK(r.code == 0);
   CHECK_THAT(r.out, Contains("not again: exit code 0, signal 11 in the bundle"));
   CHECK_FALSE(fs::exists(f / "m.dlca"));
+  // Copies that are not what they were are named, all of them.
+  for (const auto& file : j["files"])
+    f.write("crashes/" + fs::path(bundle).filename().string() + "/" + file["path"].get<std::string>(), "x");
+  must_fail(f, "replay " + bundle,
+            {j["files"][0]["path"].get<std::string>(), j["files"][1]["path"].get<std::string>(),
+             "is not the copy of " + f / "m.dlcg" + " any more: its hash is "});
+  fs::remove(bundle + "/" + j["files"][0]["path"].get<std::string>());
+  must_fail(f, "replay " + bundle, {"No such file or directory"});
 }
 
 TEST_CASE("a replay writes nothing where the command did: results named in one word, or not at all", "[error]") {
-  for (const std::string result : {"-oinner.dlca", ""}) {
+  for (const std::string result : {"-oinner.dlca", "", "-o /DIR/inner.dlca"}) {
     const Folder f("crash_result");
     machine(f, "crash_emit");
-    CHECK(dlc::test::dlc(f, "--hw=m.yaml m.dlcg " + result + kPath, kHere).code == kBySignal + SIGSEGV);
-    const std::string bundle = bundle_of(f);
-    machine(f, "");  // it no longer crashes
-    const auto j = manifest_of(bundle);
-    for (const auto& file : j["files"])
-      f.write("crashes/" + fs::path(bundle).filename().string() + "/" + file["path"].get<std::string>(),
-              read_file(f / fs::path(file["original"].get<std::string>()).filename().string()));
+    std::string named = result;
+    if (const size_t at = named.find("/DIR/"); at != std::string::npos) named.replace(at, 5, f / "");
+    CHECK(dlc::test::dlc(f, "--hw=m.yaml m.dlcg " + named + kPath, kHere).code == kBySignal + SIGSEGV);
     f.write("inner.dlca", "mine");
     const auto files = f.files();
-    fs::remove(f / "m.yaml");
-    const Outcome r = dlc::test::dlc(f, "replay " + bundle, kHere);
+    const Outcome r = dlc::test::dlc(f, "replay " + bundle_of(f), kHere + "export LYING_IS_MENDED=1; ");
     INFO(r.out << r.err);
     CHECK(r.code == 0);
-    machine(f, "");
     CHECK(f.files() == files);
     CHECK(read_file(f / "inner.dlca") == "mine");
   }
+}
+
+TEST_CASE("a bundle has every file that was read, and is replayed elsewhere", "[error]") {
+  const Folder f("crash_complete"), away("crash_away");
+  machine(f, "crash_emit");
+  fs::create_directories(f / "hwdesc");
+  fs::create_directories(f / "models and 'more'/parts");
+  fs::rename(f / "m.yaml", f / "hwdesc/base.yaml");
+  f.write("hwdesc/liar.yaml", "# crash_emit\nlike: base.yaml\n");
+  auto m = model();
+  input(m, "x", {4});
+  auto* w = m.mutable_graph()->add_initializer();
+  w->set_name("w");
+  w->set_data_type(onnx::TensorProto::FLOAT);
+  w->add_dims(4);
+  w->set_data_location(onnx::TensorProto::EXTERNAL);
+  auto* location = w->add_external_data();
+  location->set_key("location");
+  location->set_value("parts/w.bin");
+  f.write("models and 'more'/parts/w.bin", std::string(16, '\0'));
+  node(m, "Add", "sum", {"x", "w"}, "y");
+  output(m, "y", {4});
+  f.write("models and 'more'/m.onnx", m);
+  f.write("liar", "a file that is called as the machine is");
+  f.write("4", "and one as a number of threads");
+  const std::string bench = "bench --hw=liar --threads 4 \"models and 'more'/m.onnx\"";
+  const Outcome o = dlc::test::dlc(f, bench + kPath, kHere);
+  INFO(o.err);
+  CHECK(o.code == kBySignal + SIGSEGV);
+  const std::string bundle = bundle_of(f), name = fs::path(bundle).filename().string();
+  std::set<std::string> kept;
+  for (const auto& file : manifest_of(bundle)["files"]) {
+    const fs::path original = file["original"].get<std::string>();
+    kept.insert(original.filename().string());
+    CHECK(read_file(bundle + "/" + file["path"].get<std::string>()) == read_file(original));
+  }
+  CHECK(kept == std::set<std::string>{"base.yaml", "liar.yaml", "m.onnx", "w.bin"});
+  fs::rename(bundle, away / name);
+  for (const char* gone : {"hwdesc", "models and 'more'"}) fs::remove_all(f / gone);
+  const auto files = away.files();
+  const Outcome r = dlc::test::dlc(away, "replay " + name + " --json", kHere);
+  INFO(r.out << r.err);
+  CHECK(r.code == 1);
+  const auto said = nlohmann::json::parse(r.out, nullptr, false);
+  REQUIRE(said.is_object());
+  CHECK(said["again"] == true);
+  CHECK(said["notes"].empty());
+  CHECK(away.files() == files);
+  // Its command can be pasted.
+  const Outcome text = dlc::test::dlc(away, "replay " + name, kHere);
+  CHECK_THAT(text.out, Contains("--threads=4 --hw=liar") || Contains("--hw=liar --threads=4"));
+  CHECK_THAT(text.out, Contains("'models and '\\''more'\\''/m.onnx'"));
 }
 
 TEST_CASE("crashes of every kind while running are told, also as JSON", "[error]") {
@@ -188,7 +238,8 @@ TEST_CASE("what is no bundle is refused", "[error]") {
   must_fail(f, "replay b", {"b/bundle.json"});
   f.write("b/bundle.json", "{\"arguments\": 3}");
   must_fail(f, "replay b", {"is no manifest of a crash bundle"});
-  f.write("b/bundle.json",
-          "{\"arguments\": [{\"before\": \"run\"}, {\"file\": \"files/1\", \"original\": \"/gone\"}]}");
+  f.write(
+      "b/bundle.json",
+      R"({"folder": "/", "arguments": ["run"], "files": [{"path": "files/1", "original": "/gone", "copied": false}]})");
   must_fail(f, "replay b", {"has no copy of /gone"});
 }

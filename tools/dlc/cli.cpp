@@ -21,11 +21,15 @@ PluginRegistry& Context::plugins() {
   return *plugins_;
 }
 
+std::string installed_descriptions() {
+  return std::filesystem::path(program_folder() + "/../share/dlc/hwdesc").lexically_normal().string();
+}
+
 HwLoadOptions Context::hw_options() const {
-  const auto installed = std::filesystem::path(program_folder() + "/../share/dlc/hwdesc").lexically_normal();
+  const std::string installed = installed_descriptions();
   std::error_code ec;  // run in the sources, both may be one folder
   if (std::filesystem::equivalent("hwdesc", installed, ec)) return {.search = {"hwdesc"}};
-  return {.search = {"hwdesc", installed.string()}};
+  return {.search = {"hwdesc", installed}};
 }
 
 void Context::print(const Json& result, const std::string& text) const {
@@ -120,7 +124,7 @@ CLI::Validator existing_folders() {
             }
             return std::string();
           },
-          "DIR"};
+          "DIR", kFoldersValue};
 }
 
 CLI::Validator positive_number() {
@@ -133,8 +137,13 @@ CLI::Validator positive_number() {
 }
 
 CLI::Validator file_name() {
-  return {[](const std::string& given) { return given.empty() ? std::string("the file's name is empty") : ""; },
-          "FILE"};
+  return {[](const std::string& given) { return given.empty() ? std::string("the file's name is empty") : ""; }, "FILE",
+          kFileValue};
+}
+
+CLI::Validator tensor_file() {
+  return {[](const std::string& given) { return given.empty() ? std::string("the file's name is empty") : ""; }, "FILE",
+          kTensorValue};
 }
 
 CLI::Validator hw_argument() {
@@ -142,7 +151,7 @@ CLI::Validator hw_argument() {
             const auto argument = parse_hw_argument(given);
             return argument ? std::string() : std::string(argument.error().message());
           },
-          "HW"};
+          "HW", kHwValue};
 }
 
 }  // namespace dlc::cli

@@ -37,6 +37,9 @@ class Context {
   std::unique_ptr<PluginRegistry> plugins_;
 };
 
+// Where an installed dlc has its descriptions of machines.
+std::string installed_descriptions();
+
 // A subcommand with the options that all have.
 CLI::App* add_command(CLI::App& app, Context& cx, const std::string& name, const std::string& summary);
 
@@ -75,9 +78,13 @@ class Progress {
   double next_ms_;
 };
 
-// Of options: a folder or folders (with colons between) that exist, a file's name that is not empty.
+// What an option's value is, said by its validator: what is a path can be found by its name (crash_arguments.h).
+inline constexpr const char *kFileValue = "file", *kTensorValue = "tensor", *kHwValue = "hw",
+                            *kFoldersValue = "folders";
+// A folder or folders (with colons between) that exist; a path that is not empty; FILE or NAME=FILE.
 CLI::Validator existing_folders();
 CLI::Validator file_name();
+CLI::Validator tensor_file();
 // A description and its params: what can be said before the file is read.
 CLI::Validator hw_argument();
 // Of options: finite, not negative.

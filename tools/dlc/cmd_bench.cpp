@@ -168,7 +168,9 @@ void add_bench(CLI::App& app, Context& cx) {
   CLI::App* sub = add_command(app, cx, "bench", "Measure a model on a device");
   add_model_options(*sub, o->model);
   sub->add_option("--device", o->device, "The device; by default the one the model is compiled for");
-  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")->allow_extra_args(false);
+  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")
+      ->allow_extra_args(false)
+      ->check(tensor_file());
   sub->add_option("--threads", o->threads, "Threads of the host's code")->check(CLI::Range(1, 1024));
   sub->add_option("--runs", o->runs, "How many runs are measured; 0: as many as fit --seconds, at least 10")
       ->check(CLI::Range(0, 1'000'000));

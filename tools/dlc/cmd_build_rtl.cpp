@@ -137,7 +137,7 @@ void add_build_rtl(CLI::App& hw, Context& cx) {
       ->required()
       ->check(hw_argument());
   sub->add_flag("--trace", o->trace, "With waveforms, which is slower; `dlc cosim` uses it for a difference");
-  sub->add_option("-o,--output", o->folder, "The folder; otherwise where devices look for models");
+  sub->add_option("-o,--output", o->folder, "The folder; otherwise where devices look for models")->check(file_name());
   sub->callback([o, &cx] { cx.action = [o, &cx] { return build_rtl(*o, cx); }; });
 }
 

@@ -44,10 +44,11 @@ Result<int> compare(Options& o, Context& cx) {
                     {"against", all.against}, {"tolerance", o.tolerance},
                     {"match", match},         {"first_diverging", match ? Json() : Json(all.first)},
                     {"layers", all.layers}};
-  const char* what = o.against == kInterpreter ? "calls" : "values";
+  const std::string what =
+      fmt::format("{}{}", o.against == kInterpreter ? "call" : "value", all.layers.size() == 1 ? "" : "s");
   std::string text =
       match ? fmt::format("all {} {} on {} agree with {}\n", all.layers.size(), what, all.device, all.against)
-            : fmt::format("first diverging layer on {}: {}\n", all.device, all.first);
+            : fmt::format("first diverging layer: {} (on {})\n", all.first, all.device);
   for (const Json& l : all.layers)
     if (!l["match"].get<bool>())
       text +=
@@ -64,10 +65,13 @@ void add_compare(CLI::App& app, Context& cx) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = add_command(app, cx, "compare", "Find the first layer that differs from the interpreter");
   add_model_options(*sub, o->model);
+  sub->get_option("model")->description("The model: .onnx, graph or program text");
   sub->add_option("--device", o->device, "The device; by default the one the model is compiled for");
   sub->add_option("--against", o->against, "interp: (the default), another device, or onnxruntime")
       ->capture_default_str();
-  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")->allow_extra_args(false);
+  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")
+      ->allow_extra_args(false)
+      ->check(tensor_file());
   sub->add_option("--seed", o->seed, "Of the inputs");
   add_tolerance(*sub, o->tolerance);
   sub->callback([o, &cx] { cx.action = [o, &cx] { return compare(*o, cx); }; });

@@ -228,6 +228,7 @@ void add_compile(CLI::App& app, Context& cx) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = add_command(app, cx, "compile", "Compile a model (the command when none is given)");
   add_model_options(*sub, o->model);
+  sub->get_option("model")->description("The model: .onnx, graph or program text");
   sub->add_option("-o,--output", o->output, "What to write: .dlca, .so, .o or .a (with a C header beside it)")
       ->check(file_name());
   sub->add_option("--emit", o->emit, "Print one level instead")

@@ -135,20 +135,25 @@ Result<int> run(const Options& o, Context& cx) {
 void add_conform(CLI::App& app, Context& cx) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = add_command(app, cx, "conform", "Run a folder of tests in ONNX's layout on a device");
-  sub->add_option("--suite", o->suite, "The folder: one folder for each test, with model.onnx in it")->required();
+  sub->add_option("--suite", o->suite, "The folder: one folder for each test, with model.onnx in it")
+      ->required()
+      ->check(file_name());
   sub->add_option("--device", o->device, "interp: (the default), cpu:, ...");
   sub->add_option(
          "--variant", o->variant,
          "What is known when compiling: the inputs' values (known), nothing of them (unknown), not their sizes "
          "(symbolic); or every input is a constant")
       ->check(CLI::IsMember({"known", "unknown", "constant", "symbolic"}));
-  sub->add_option("--expect", o->expect, "The list of what each test does; anything else is a failure");
+  sub->add_option("--expect", o->expect, "The list of what each test does; anything else is a failure")
+      ->check(file_name());
   sub->add_option("--floor", o->floor,
                   "At least so many tests must pass; with --expect, any test may be refused, but none may be wrong")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  sub->add_option("--write-list", o->write_list, "Write such a list; what one that is there allows stays allowed");
-  sub->add_option("--uses", o->uses, "Which ops and records each test is made of; anything else is a failure");
-  sub->add_option("--write-uses", o->write_uses, "Write that; docs/ops.md is made from it");
+  sub->add_option("--write-list", o->write_list, "Write such a list; what one that is there allows stays allowed")
+      ->check(file_name());
+  sub->add_option("--uses", o->uses, "Which ops and records each test is made of; anything else is a failure")
+      ->check(file_name());
+  sub->add_option("--write-uses", o->write_uses, "Write that; docs/ops.md is made from it")->check(file_name());
   sub->add_option("--only", o->only, "Only tests whose name holds this text")->allow_extra_args(false);
   sub->add_option("--sample", o->sample, "Only one test in N, chosen by the seed")->check(CLI::Range(1, 1000));
   sub->add_option("--seed", o->seed, "Of the sample");

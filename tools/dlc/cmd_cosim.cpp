@@ -129,7 +129,9 @@ void add_cosim(CLI::App& app, Context& cx) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = add_command(app, cx, "cosim", "Run on RTL beside the functional simulator, write by write");
   sub->add_option("model", o->file, "A compiled model (.dlca), or a replay bundle")->required()->check(file_name());
-  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")->allow_extra_args(false);
+  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")
+      ->allow_extra_args(false)
+      ->check(tensor_file());
   sub->add_option("--seed", o->seed, "Of the inputs");
   sub->add_option("--device", o->device, "The device, for its options: asic:cosim?jitter=32&backpressure=20");
   sub->add_option("--bundle", o->bundle, "Folder for the replay bundle of a difference; otherwise MODEL.cosim")

@@ -211,7 +211,8 @@ void add_ops(CLI::App& app, Context& cx) {
   CLI::App* sub = add_command(app, cx, "ops", "List the ops of ONNX that are supported, and what they become");
   sub->add_flag("--markdown", o->markdown, "As the page docs/ops.md, with the records");
   sub->add_option("--lists", o->lists, "A folder of conformance results: L.txt, and L.uses beside it")
-      ->check(CLI::ExistingDirectory);
+      ->check(CLI::ExistingDirectory)
+      ->check(file_name());
   sub->add_option("--hw", o->machines, "A machine with recipes, whose records are told apart")
       ->allow_extra_args(false)
       ->check(hw_argument());

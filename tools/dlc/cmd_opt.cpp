@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "dlc/io/file.h"
 #include "dlc/passes/pass.h"
@@ -20,11 +19,18 @@ struct Options {
   bool list = false;
 };
 
+// At commas, but not in a pass's parentheses: commit_numerics(asic,R=8).
 std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string word; std::getline(in, word, ',');)
-    if (!word.empty()) out.push_back(word);
+  std::vector<std::string> out(1);
+  int depth = 0;
+  for (const char c : text) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == ',' && depth == 0)
+      out.emplace_back();
+    else
+      out.back() += c;
+  }
+  std::erase(out, "");
   return out;
 }
 

@@ -1,15 +1,19 @@
 // dlc reduce: the smallest model on which a command still fails. core/passes/reduce.cpp looks for it; here the graph is
 // written out for each try, and the command says whether it is still what is looked for.
 #include <fmt/format.h>
+#include <re2/re2.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <xxhash.h>
 
-#include <filesystem>
-#include <regex>
+#include <cerrno>
+#include <limits>
+#include <unordered_map>
 
 #include "dlc/io/file.h"
 #include "dlc/passes/reduce.h"
 #include "tools/dlc/crash.h"
+#include "tools/dlc/interrupt.h"
 #include "tools/dlc/model.h"
 #include "tools/dlc/output.h"
 #include "tools/dlc/scratch.h"
@@ -18,8 +22,6 @@
 namespace dlc::cli {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view kModel = "{}", kInputs = "{inputs}";
 
@@ -33,9 +35,11 @@ struct Options {
   uint64_t seed = 1;
 };
 
-std::string inputs_beside(const std::string& text_file) {
-  return fs::path(text_file).replace_extension(".inputs.npz").string();
+bool mentions(const std::vector<std::string>& command, std::string_view mark) {
+  return std::ranges::any_of(command, [&](const std::string& w) { return w.find(mark) != std::string::npos; });
 }
+
+std::string nodes_text(size_t n) { return fmt::format("{} node{}", n, n == 1 ? "" : "s"); }
 
 NamedTensors named_inputs(const Sample& s) {
   NamedTensors out;
@@ -50,9 +54,8 @@ std::string ending_of(const Ran& r) {
 
 class Search {
  public:
-  Search(const Options& o, const Scratch& folder) : o_(o), folder_(folder) {
-    if (!o.match.empty()) match_.emplace(o.match);
-  }
+  Search(const Options& o, const Scratch& folder)
+      : o_(o), folder_(folder), takes_inputs_(mentions(o.command, kInputs)), match_(o.match, RE2::Quiet) {}
 
   // The command on the whole model: how it ends there is how it has to end.
   Result<> begin(const Sample& whole) {
@@ -69,10 +72,14 @@ class Search {
     return {};
   }
 
+  // A command that is given the same does the same: it is not run again.
   bool fails(const Sample& s) {
+    const auto [known, fresh] = known_.try_emplace(key(s), false);
+    if (!fresh) return known->second;
     ++tries_;
     const auto r = run(s);
-    return r && r->code == first_.code && r->timed_out == first_.timed_out && matches(r->output);
+    known->second = r && r->code == first_.code && r->timed_out == first_.timed_out && matches(r->output);
+    return known->second;
   }
 
   // A pass in a process of its own: it may be what crashes.
@@ -85,22 +92,34 @@ class Search {
     if (ran.code != 0) return fail({}, ran.output);
     DLC_TRY(const MappedFile text, map_file(folder_ / "after.dlct"));
     DLC_TRY(const NamedTensors weights, weights_of("", folder_ / "after.dlct"));
-    auto graph = read_graph(text.text(), folder_ / "after.dlct", weights, g.records);
-    std::error_code ec;
-    fs::remove(weights_beside(folder_ / "after.dlct"), ec);
-    return graph;
+    return read_graph(text.text(), folder_ / "after.dlct", weights, g.records);
   }
 
   const Ran& first() const { return first_; }
   int tries() const { return tries_; }
+  // What the command is given beside the model: nothing, if it does not ask.
+  NamedTensors tensors(const Sample& s) const { return takes_inputs_ ? named_inputs(s) : NamedTensors(); }
 
  private:
+  uint64_t key(const Sample& s) const {
+    uint64_t h = XXH3_64bits_withSeed(nullptr, 0, 0);
+    const auto add = [&](const void* bytes, size_t n) { h = XXH3_64bits_withSeed(bytes, n, h); };
+    const std::string text = print(s.graph);
+    add(text.data(), text.size());
+    for (const NamedTensors& list : {outlined_constants(s.graph), tensors(s)})
+      for (const auto& [name, t] : list) {
+        add(name.data(), name.size());
+        add(t.shape().data(), t.shape().size() * sizeof(int64_t));
+        add(t.bytes(), static_cast<size_t>(t.byte_size()));
+      }
+    return h;
+  }
+
   Result<Ran> run(const Sample& s) const {
     const std::string model = folder_ / "candidate.dlct", inputs = folder_ / "candidate.inputs.npz";
-    std::error_code ec;
-    fs::remove(weights_beside(model), ec);
-    DLC_CHECK(write_text(model, print(s.graph), outlined_constants(s.graph)));
-    DLC_CHECK(write_npz(inputs, named_inputs(s)));
+    const NamedTensors given = tensors(s);
+    DLC_CHECK(write_text(model, print(s.graph), outlined_constants(s.graph), &given));
+    if (takes_inputs_ && given.empty()) DLC_CHECK(write_npz(inputs, given));  // it is named all the same
     std::vector<std::string> command = o_.command;
     for (std::string& word : command)
       for (const auto& [mark, file] : {std::pair(kInputs, inputs), std::pair(kModel, model)})
@@ -109,23 +128,23 @@ class Search {
     return run_program(command, o_.seconds);
   }
 
-  // By lines: an expression over a whole output could run out of stack.
-  bool matches(const std::string& output) const {
-    if (!match_) return true;
-    for (size_t at = 0; at < output.size();) {
-      const size_t end = std::min(output.find('\n', at), output.size());
-      const std::string line = output.substr(at, std::min<size_t>(end - at, 4096));
-      if (std::regex_search(line, *match_)) return true;
-      at = end + 1;
+  bool matches(std::string_view output) const {
+    if (o_.match.empty()) return true;
+    while (!output.empty()) {
+      const size_t end = std::min(output.find('\n'), output.size());
+      if (RE2::PartialMatch(re2::StringPiece(output.data(), end), match_)) return true;
+      output.remove_prefix(std::min(end + 1, output.size()));
     }
     return false;
   }
 
   const Options& o_;
   const Scratch& folder_;
-  std::optional<std::regex> match_;
+  bool takes_inputs_;
+  RE2 match_;  // its time is linear in what a command prints, whatever the expression is
   Ran first_;
   int tries_ = 0;
+  std::unordered_map<uint64_t, bool> known_;
 };
 
 // Whether the interpreter survives the model: it may be what crashes.
@@ -135,11 +154,13 @@ bool can_interpret(const Sample& s) {
   if (child < 0) return false;
   if (child == 0) {
     alarm(60);
-    (void)run_graph(s.graph, s.inputs);
+    [[maybe_unused]] const auto ran = run_graph(s.graph, s.inputs);
     _exit(0);
   }
+  const StoppedBySignal stopped(child);
   int status = 0;
-  waitpid(child, &status, 0);
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
   return WIFEXITED(status);
 }
 
@@ -170,26 +191,34 @@ Result<int> reduce_model(Options& o, Context& cx) {
   DLC_TRY(Sample whole, read_sample(o, cx));
   const size_t nodes_before = whole.graph.order().size();
   DLC_TRY(const Scratch folder, Scratch::make());
+  const Interruptible guard;
   Search search(o, folder);
   DLC_CHECK(search.begin(whole));
-  ReduceOptions options{.attempts = o.attempts, .interpret = can_interpret(whole), .simplify = {}};
+  ReduceOptions options{.attempts = std::numeric_limits<int>::max(),
+                        .stop = [&] { return interrupted() != 0 || search.tries() >= o.attempts; },
+                        .interpret = can_interpret(whole),
+                        .simplify = {}};
   for (const PassInfo& pass : graph_passes())
     options.simplify.emplace_back([&, name = pass.name](const Graph& g) { return search.after(name, g); });
   Progress progress(cx, "tries", static_cast<size_t>(o.attempts));
   const Sample small = reduce(
       std::move(whole),
       [&](const Sample& s) {
-        progress.step(fmt::format("{} nodes", s.graph.order().size()));
+        progress.step(nodes_text(s.graph.order().size()));
         return search.fails(s);
       },
       options);
-  DLC_TRY(const std::string weights, write_text(o.output, print(small.graph), outlined_constants(small.graph)));
-  std::string inputs;
-  if (!small.inputs.empty()) {
-    inputs = inputs_beside(o.output);
-    DLC_CHECK(write_npz(inputs, named_inputs(small)));
-  }
+  const NamedTensors given = search.tensors(small);
+  DLC_TRY(const std::string weights, write_text(o.output, print(small.graph), outlined_constants(small.graph), &given));
+  const std::string inputs = given.empty() ? "" : inputs_beside(o.output);
   const size_t nodes = small.graph.order().size();
+  const bool complete = !options.stop();
+  std::string text = fmt::format("{} -> {}{}{}: {} of {}, {} tries; the command ends with {}\n", o.model.file, o.output,
+                                 weights.empty() ? "" : ", " + weights, inputs.empty() ? "" : ", " + inputs,
+                                 nodes_text(nodes), nodes_before, search.tries(), ending_of(search.first()));
+  if (!complete)
+    text += interrupted() != 0 ? "stopped by a signal: it is the smallest that was found until then\n"
+                               : "all tries are used: more of them (--tries) may find a smaller one\n";
   cx.print({{"model", o.model.file},
             {"output", o.output},
             {"weights", weights},
@@ -197,21 +226,17 @@ Result<int> reduce_model(Options& o, Context& cx) {
             {"nodes_before", nodes_before},
             {"nodes_after", nodes},
             {"tries", search.tries()},
+            {"complete", complete},
             {"ending", ending_of(search.first())}},
-           fmt::format("{} -> {}{}{}: {} nodes of {}, {} tries; the command ends with {}\n", o.model.file, o.output,
-                       weights.empty() ? "" : ", " + weights, inputs.empty() ? "" : ", " + inputs, nodes, nodes_before,
-                       search.tries(), ending_of(search.first())));
+           text);
   return kOk;
 }
 
 CLI::Validator regular_expression() {
   return {[](const std::string& given) {
-            try {
-              const std::regex checked(given);
-            } catch (const std::regex_error& e) {
-              return fmt::format("'{}' is no regular expression: {}", given, e.what());
-            }
-            return std::string();
+            const RE2 checked(given, RE2::Quiet);
+            return checked.ok() ? std::string()
+                                : fmt::format("'{}' is no regular expression: {}", given, checked.error());
           },
           "REGEX"};
 }
@@ -222,6 +247,7 @@ void add_reduce(CLI::App& app, Context& cx) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = add_command(app, cx, "reduce", "Find the smallest model on which a command still fails");
   add_model_options(*sub, o->model);
+  sub->get_option("model")->description("The model: .onnx or graph text");
   sub->add_option("-o,--output", o->output, "The graph text to write, with its constants and inputs beside it")
       ->required()
       ->check(file_name());
@@ -238,13 +264,12 @@ void add_reduce(CLI::App& app, Context& cx) {
   sub->add_option("--tries", o->attempts, "At most so many runs")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")->allow_extra_args(false);
+  sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")
+      ->allow_extra_args(false)
+      ->check(tensor_file());
   sub->add_option("--seed", o->seed, "Of the inputs");
   sub->callback([o, &cx] {
-    const auto has = [&](std::string_view mark) {
-      return std::ranges::any_of(o->command, [&](const std::string& w) { return w.find(mark) != std::string::npos; });
-    };
-    if (!has(kModel)) throw CLI::ValidationError("the command has no {}, which stands for the model");
+    if (!mentions(o->command, kModel)) throw CLI::ValidationError("the command has no {}, which stands for the model");
     cx.action = [o, &cx] { return reduce_model(*o, cx); };
   });
 }

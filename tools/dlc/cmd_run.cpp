@@ -241,7 +241,9 @@ void add_run(CLI::App& app, Context& cx) {
   CLI::App* sub = add_command(app, cx, "run", "Run a model on a device");
   add_model_options(*sub, o->model);
   sub->add_option("--device", o->device, "interp:, cpu:, asic:func, asic:rtl; `dlc targets` lists them");
-  sub->add_option("--input", o->inputs, "Inputs: .npz, or NAME=FILE with .npy or .pb")->allow_extra_args(false);
+  sub->add_option("--input", o->inputs, "Inputs: .npz, or NAME=FILE with .npy or .pb")
+      ->allow_extra_args(false)
+      ->check(tensor_file());
   sub->add_option("-o,--output", o->output, "Where the results go: .npz, or .npy for a single one")->check(file_name());
   sub->add_flag("--each", o->each, "Run once for each index of the inputs' leading dim, and stack the results");
   sub->add_option("--step", o->steps, "Of a model with states: the other inputs of one more step")

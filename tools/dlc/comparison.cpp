@@ -29,7 +29,7 @@ std::vector<Watched> watch(Source& s, bool integers_only) {
     const bool is_output = outputs.contains(name);
     if (!is_output && (v < 0 || g.value(v).producer == kNoNode)) return;  // sequences, constants, inputs
     if (!is_output && integers_only && g.value(v).type.dtype.is_float()) return;
-    out.push_back({node, name});
+    out.push_back({node, name, v < 0 ? kF32 : g.value(v).type.dtype});
     if (!outputs.insert(name).second) return;
     g.outputs.push_back(v);
     g.output_names.push_back(name);
@@ -72,8 +72,8 @@ Result<Comparison> compare_values(const Built& b, const std::vector<Watched>& wa
   if (against == kOnnxruntime) {
     NamedTensors named;
     for (size_t i = 0; i < inputs.size(); ++i) named.emplace_back(b.model.inputs[i].name, inputs[i]);
-    std::vector<std::string> values;
-    for (const Watched& w : watched) values.push_back(w.value);
+    std::vector<WantedValue> values;
+    for (const Watched& w : watched) values.push_back({w.value, w.type});
     DLC_TRY(NamedTensors results, run_onnxruntime(file, named, values));
     for (auto& [name, t] : results) want.emplace(name, std::move(t));
     all.against = kOnnxruntime;

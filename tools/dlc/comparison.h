@@ -27,6 +27,7 @@ Result<Comparison> compare_calls(const Built& b, const std::string& device, std:
 // computes in integers would compute another model if its floats were wanted too.
 struct Watched {
   std::string node, value;  // the model's names
+  DType type;
 };
 std::vector<Watched> watch(Source& s, bool integers_only);
 

@@ -10,17 +10,22 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
+#include "core/io/reads.h"
 #include "dlc/hw/load.h"
+#include "tools/dlc/cli.h"
 #include "tools/dlc/crash_arguments.h"
-#include "tools/dlc/output.h"
+#include "tools/dlc/shell.h"
 
 namespace dlc::cli::crash {
 
@@ -37,17 +42,21 @@ struct Kept {
   std::string path;  // of the file in the bundle
   std::string text;
 };
+// A file that was read. They are chained as they are opened, by any thread; what is in the chain does not change.
 struct Copied {
   std::string from, path;
-  std::string entry;  // of the manifest, up to the hash
+  std::string entry;  // of the manifest, up to what is known once it is copied
+  std::atomic<Copied*> next{nullptr};
 };
 
 // All that the handler needs, made before.
 struct Prepared {
   std::string folder, files_folder, manifest_path, stack_path;
-  std::string manifest;        // up to what only the end knows
-  std::vector<Copied> copied;  // into files/
+  std::string manifest;  // up to what only the end knows
+  Copied copied;         // before the first
   std::vector<Kept> kept;
+  std::string replay;  // the command, for a shell; and in JSON, escaped
+  std::string replay_json;
   bool json = false;
   XXH3_state_t* hash = nullptr;
 };
@@ -105,33 +114,36 @@ std::string_view name_of(int signal) {
   return abbreviation == nullptr ? "?" : abbreviation;
 }
 
-// The file, as far as it is not too large, and its hash. An error of reading is no error: the bundle lacks the file.
-int copy(const Copied& file, Writer& manifest) {
+// The file, as far as it is not too large, and its hash. One that is no longer there is left out: the command that read
+// it threw it away.
+int copy(const Copied& file, Writer& manifest, bool& first) {
   static char buffer[1 << 16];
-  const int in = open(file.from.c_str(), O_RDONLY | O_CLOEXEC);
+  const int in = open(file.from.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (in < 0) return 0;
   struct stat about{};
-  const bool is_there = in >= 0 && fstat(in, &about) == 0;
-  const bool is_copied = is_there && static_cast<uint64_t>(about.st_size) <= kMostCopied;
+  const bool is_copied = fstat(in, &about) == 0 && static_cast<uint64_t>(about.st_size) <= kMostCopied;
   int error = 0;
+  uint64_t bytes = 0;
   XXH3_64bits_reset(prepared->hash);
-  if (is_there) {
-    std::optional<Writer> out;
-    if (is_copied) out.emplace(file.path.c_str());
-    for (ssize_t n; (n = read(in, buffer, sizeof buffer)) > 0;) {
-      XXH3_64bits_update(prepared->hash, buffer, static_cast<size_t>(n));
-      if (out) out->put(buffer, static_cast<size_t>(n));
-    }
-    if (out) error = out->error();
+  std::optional<Writer> out;
+  if (is_copied) out.emplace(file.path.c_str());
+  for (ssize_t n; (n = read(in, buffer, sizeof buffer)) > 0;) {
+    XXH3_64bits_update(prepared->hash, buffer, static_cast<size_t>(n));
+    if (out) out->put(buffer, static_cast<size_t>(n));
+    bytes += static_cast<uint64_t>(n);
   }
-  if (in >= 0) close(in);
-  manifest.put(file.entry).put(is_copied ? "true" : "false").put(", \"hash\": \"");
+  if (out) error = out->error();
+  close(in);
+  manifest.put(first ? "\n    " : ",\n    ").put(file.entry).number(bytes);
+  manifest.put(is_copied ? ", \"copied\": true" : ", \"copied\": false").put(", \"hash\": \"");
   manifest.number(XXH3_64bits_digest(prepared->hash), 16).put("\"}");
+  first = false;
   return error;
 }
 
 // Nothing half-written stays.
 void remove_all() {
-  for (const Copied& c : prepared->copied) unlink(c.path.c_str());
+  for (const Copied* c = prepared->copied.next; c != nullptr; c = c->next) unlink(c->path.c_str());
   for (const Kept& k : prepared->kept) unlink(k.path.c_str());
   unlink(prepared->manifest_path.c_str());
   unlink(prepared->stack_path.c_str());
@@ -154,11 +166,7 @@ int write_bundle(int signal, std::string_view message) {
         .put(step.data(), strnlen(step.data(), step.size()));
     manifest.put("\",\n  \"files\": [");
     bool first = true;
-    for (const Copied& c : prepared->copied) {
-      manifest.put(first ? "\n    " : ",\n    ");
-      first = false;
-      note(copy(c, manifest));
-    }
+    for (const Copied* c = prepared->copied.next; c != nullptr; c = c->next) note(copy(*c, manifest, first));
     manifest.put("]\n}\n");
     note(manifest.error());
   }
@@ -185,7 +193,7 @@ void say(int error) {
     err.put("\n  DLC_CRASH_DIR says where they go\n");
     return;
   }
-  err.put("  a reproducer is in ").put(prepared->folder).put("\n  next: dlc replay ").put(prepared->folder);
+  err.put("  a reproducer is in ").put(prepared->folder).put("\n  next: ").put(prepared->replay);
   err.put(" runs it again; please report it with this folder\n");
 }
 
@@ -194,7 +202,11 @@ void die(int signal) {
   raise(signal);
 }
 
-void out_of_time(int) { die(dying.load()); }
+void out_of_time(int) {
+  remove_all();
+  Writer(STDERR_FILENO).put("  no reproducer: the files that were read cannot be copied in time\n");
+  die(dying.load());
+}
 
 [[maybe_unused]] void on_signal(int signal) {
   for (const int s : kSignals) std::signal(s, SIG_DFL);  // a second one ends the process at once
@@ -211,8 +223,7 @@ void out_of_time(int) { die(dying.load()); }
     out.put("{\"error\": {\"severity\": \"error\", \"message\": \"internal error: signal ");
     out.number(static_cast<uint64_t>(signal))
         .put("\", \"file\": \"\", \"line\": 0, \"column\": 0, \"node\": \"\", \"hint\": \"");
-    out.put(error == 0 ? "dlc replay " : "no reproducer could be written to ").put(prepared->folder);
-    out.put("\", \"more\": []}}\n");
+    out.put(error == 0 ? prepared->replay_json : "no reproducer could be written").put("\", \"more\": []}}\n");
   }
   alarm(0);
   die(signal);
@@ -229,17 +240,40 @@ std::string ascii(std::string_view text) {
 
 std::string dump(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// The file under a name of its own in the bundle; what belongs to it has the same number.
-std::string stored(const std::string& file, size_t number) {
-  return fmt::format("files/{}_{}", number, fs::path(file).filename().string());
+// A name of its own in the bundle: any bytes may be in that of the original.
+std::string stored(const fs::path& file, size_t number) {
+  std::string name = file.filename().string();
+  name = name.substr(name.size() - std::min<size_t>(name.size(), 100));
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+  return fmt::format("files/{}_{}", number, name);
 }
 
-void add_file(Prepared& p, const std::string& file, size_t number) {
+// Called with each file that dlc opens, whichever way it came to its name.
+void note_read(const std::string& given) {
+  static std::mutex one;
+  static std::set<std::string> known;
+  static Copied* last = &prepared->copied;
+  if (given.ends_with(".plugin.yaml")) return;  // of plugins, which are no part of a bundle
   std::error_code ec;
-  const std::string path = stored(file, number), original = fs::absolute(file, ec).string();
-  std::string entry = fmt::format("{{\"path\": {}, \"original\": {}, \"bytes\": {}, \"copied\": ", dump(path),
-                                  dump(original), fs::file_size(file, ec));
-  p.copied.push_back({original, p.folder + "/" + path, std::move(entry)});
+  const fs::path file = fs::absolute(given, ec).lexically_normal();
+  const std::lock_guard lock(one);
+  if (!known.insert(file.string()).second) return;
+  auto* added = new Copied;  // for as long as the process lives
+  const std::string path = stored(file, known.size());
+  added->from = file.string();
+  added->path = prepared->folder + "/" + path;
+  added->entry = fmt::format("{{\"path\": {}, \"original\": {}, \"bytes\": ", dump(path), dump(file.string()));
+  last->next = added;
+  last = added;
+}
+
+// The variables that dlc reads.
+Json environment() {
+  Json out = Json::object();
+  for (const char* name : {"DLC_PLUGIN_PATH", "DLC_PYTHON"})
+    if (const char* value = std::getenv(name)) out[name] = value;
+  return out;
 }
 
 std::string base_folder() {
@@ -250,7 +284,7 @@ std::string base_folder() {
 
 }  // namespace
 
-void arm(const std::vector<std::string>& arguments) {
+void arm(CLI::App& app, bool json) {
   const std::string base = base_folder();
   if (base.empty()) return;
   static Prepared p;
@@ -259,31 +293,28 @@ void arm(const std::vector<std::string>& arguments) {
   p.files_folder = p.folder + "/files";
   p.manifest_path = p.folder + "/" + kManifest;
   p.stack_path = p.folder + "/stack.txt";
+  p.replay = "dlc replay " + shell_word(p.folder);
+  p.replay_json = dump(p.replay);
+  p.replay_json = p.replay_json.substr(1, p.replay_json.size() - 2);
   p.hash = XXH3_createState();
+  p.json = json;
+  const CommandLine line = command_line(app);
   Json words = Json::array();
-  for (const Word& w : classify(arguments)) {
-    p.json |= w.before == "--json";
-    Json j{{"before", w.before}, {"after", w.after}};
-    if (w.role == Word::Role::output) j["output"] = fs::path(w.file).filename().string();
-    if (w.role == Word::Role::input) {
-      const size_t number = words.size();
-      j["file"] = stored(w.file, number);
-      j["original"] = fs::absolute(w.file, ec).string();
-      add_file(p, w.file, number);
-      if (const std::string weights = weights_beside(w.file); weights != w.file && fs::is_regular_file(weights, ec))
-        add_file(p, weights, number);
-    }
-    words.push_back(std::move(j));
-  }
+  for (const Word& w : line.words)
+    words.push_back(w.path.empty() ? Json(w.before) : Json{{"before", w.before}, {"path", w.path}, {"after", w.after}});
   const Json head{{"dlc", DLC_VERSION},
                   {"folder", fs::current_path(ec).string()},
+                  {"installation", installed_descriptions()},
+                  {"environment", environment()},
                   {"features", native_features()},
-                  {"arguments", std::move(words)}};
+                  {"arguments", std::move(words)},
+                  {"folders", line.folders}};
   p.manifest = head.dump(2, ' ', false, Json::error_handler_t::replace);
   p.manifest.resize(p.manifest.rfind("\n}"));
   p.manifest += ",\n";
   if (p.hash == nullptr) return;
   prepared = &p;
+  observe_reads(note_read);
   at("start");
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // those tell more of a crash themselves

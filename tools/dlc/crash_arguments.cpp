@@ -1,9 +1,8 @@
 #include "tools/dlc/crash_arguments.h"
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
-#include <string_view>
+
+#include "tools/dlc/cli.h"
 
 namespace dlc::cli::crash {
 
@@ -11,37 +10,88 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 7> kResults = {"-o",     "--output",     "--dump",      "--bundle",
-                                                      "--save", "--write-list", "--write-uses"};
-
-bool is_result(std::string_view option) { return std::ranges::count(kResults, option) > 0; }
-
-Word word_of(const std::string& text, const std::string& before_it) {
-  const size_t equals = text.find('=');
-  std::error_code ec;
-  if (is_result(before_it)) return {"", text, "", Word::Role::output};
-  if (text.starts_with("-o") && text.size() > 2 && text[2] != '=')
-    return {"-o", text.substr(2), "", Word::Role::output};
-  if (text.starts_with("-") && equals != std::string::npos && is_result(text.substr(0, equals)))
-    return {text.substr(0, equals + 1), text.substr(equals + 1), "", Word::Role::output};
-  for (const size_t begin : {size_t{0}, equals == std::string::npos ? size_t{0} : equals + 1})
-    for (const size_t end : {text.size(), std::min(text.find(',', begin), text.size())}) {
-      const std::string part = text.substr(begin, end - begin);
-      if (fs::is_regular_file(part, ec)) return {text.substr(0, begin), part, text.substr(end), Word::Role::input};
-      if (part.find('/') != std::string::npos && fs::is_directory(part, ec))
-        return {text.substr(0, begin) + fs::absolute(part, ec).string() + text.substr(end), "", ""};
-    }
-  if (fs::is_directory(text, ec)) return {fs::absolute(text, ec).string(), "", ""};
-  return {text, "", ""};
+bool has_validator(CLI::Option& o, const char* name) {
+  try {
+    return o.get_validator(name) != nullptr;
+  } catch (const CLI::OptionNotFound&) {
+    return false;
+  }
 }
+
+// Plugins are no part of a bundle: their folders are meant wherever the command runs.
+std::string absolute_folders(const std::string& given) {
+  std::string out;
+  std::error_code ec;
+  for (const std::string& folder : CLI::detail::split(given, ':'))
+    out += (out.empty() ? "" : ":") + fs::absolute(folder, ec).string();
+  return out;
+}
+
+class Reader {
+ public:
+  void option(CLI::Option& o) {
+    const std::string name = o.get_positional() ? "" : "--" + o.get_lnames().front();
+    for (const std::string& value : o.results()) {
+      if (!name.empty() && o.get_type_size() == 0) {
+        line_.words.push_back({name, "", ""});
+      } else if (!name.empty() && value.empty()) {
+        line_.words.push_back({name, "", ""});
+        line_.words.push_back({"", "", ""});
+      } else {
+        Word w = word(o, value);
+        if (!name.empty()) w.before.insert(0, name + "=");
+        (name.empty() ? positional_ : line_.words).push_back(std::move(w));
+      }
+    }
+  }
+  void verb(const std::string& name) { line_.words.push_back({name, "", ""}); }
+
+  CommandLine done() {
+    const auto is_option = [](const Word& w) { return w.before.starts_with("-"); };
+    if (std::ranges::any_of(positional_, is_option)) verb("--");
+    line_.words.insert(line_.words.end(), positional_.begin(), positional_.end());
+    return std::move(line_);
+  }
+
+ private:
+  Word word(CLI::Option& o, const std::string& value) {
+    if (has_validator(o, kFoldersValue)) return {absolute_folders(value), "", ""};
+    size_t begin = 0, end = value.size();
+    std::error_code ec;
+    if (has_validator(o, kHwValue))
+      end = std::min(value.find(','), end);
+    else if (has_validator(o, kTensorValue))
+      begin = fs::exists(value, ec) ? 0 : value.find('=') + 1;  // npos + 1: none
+    else if (!has_validator(o, kFileValue))
+      return {value, "", ""};
+    const fs::path path = value.substr(begin, end - begin);
+    note_folder(path);
+    if (path.is_relative()) return {value, "", ""};
+    return {value.substr(0, begin), path.lexically_normal().string(), value.substr(end)};
+  }
+
+  void note_folder(const fs::path& path) {
+    std::error_code ec;
+    const fs::path there = fs::absolute(path, ec).lexically_normal();
+    const fs::path folder = fs::is_directory(there, ec) ? there : there.parent_path();
+    if (fs::is_directory(folder, ec)) line_.folders.push_back(folder.string());
+  }
+
+  CommandLine line_;
+  std::vector<Word> positional_;
+};
 
 }  // namespace
 
-std::vector<Word> classify(const std::vector<std::string>& arguments) {
-  std::vector<Word> words;
-  for (size_t i = 0; i < arguments.size(); ++i)
-    words.push_back(i == 0 ? Word{arguments[i], "", ""} : word_of(arguments[i], arguments[i - 1]));
-  return words;
+CommandLine command_line(CLI::App& app) {
+  Reader reader;
+  for (CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    reader.verb(at->get_name());
+    for (CLI::Option* o : at->get_options([](const CLI::Option* option) { return option->count() > 0; }))
+      reader.option(*o);
+  }
+  return reader.done();
 }
 
 }  // namespace dlc::cli::crash

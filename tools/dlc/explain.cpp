@@ -28,8 +28,10 @@ std::vector<std::string> notes_of(const CompiledPartition& part, const Program& 
     for (const Json& k : kernels) {
       if (field<std::string>(k, "name") != program.kernels[static_cast<size_t>(program.calls[c].kernel)].name) continue;
       if (!k.contains("notes")) continue;
+      std::set<std::string> said;  // of several statements the same may be true
       for (const Json& n : k["notes"])
-        if (n.is_string()) out[c] += (out[c].empty() ? "" : "; ") + n.get<std::string>();
+        if (n.is_string() && said.insert(n.get<std::string>()).second)
+          out[c] += (out[c].empty() ? "" : "; ") + n.get<std::string>();
     }
   }
   return out;

@@ -12,6 +12,7 @@
 #include "tools/dlc/cli.h"
 #include "tools/dlc/conform.h"
 #include "tools/dlc/crash.h"
+#include "tools/dlc/interrupt.h"
 #include "tools/dlc/quantize.h"
 
 namespace {
@@ -47,6 +48,14 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vect
   const std::string near = first.find('.') == std::string::npos ? nearest(first, commands) : "";
   const bool is_misspelt = !near.empty() && near != first && !std::filesystem::exists(first, ec);
   return Error({}, e.what(), is_misspelt ? fmt::format("did you mean dlc {}?", near) : command + " --help");
+}
+
+// Where a signal stopped the command, which has cleaned up, the process ends by it as it would have.
+void end_if_interrupted() {
+  if (const int signal = cli::interrupted(); signal != 0) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
 }
 
 // The exit code, once what was printed has arrived.
@@ -85,16 +94,21 @@ int main(int argc, char** argv) {
     cli::report(usage_error(app, e, {argv + 1, argv + argc}, commands), json);
     return cli::kUsage;
   }
-  cli::crash::arm(arguments);
+  cli::crash::arm(app, cx.json);
   Error error;
   try {
     const Result<int> done = cx.action();
-    if (done) return printed(*done, cx.json);
+    if (done) {
+      const int code = printed(*done, cx.json);
+      end_if_interrupted();
+      return code;
+    }
     error = done.error();
   } catch (const std::exception& e) {
     error = Error({}, fmt::format("internal error: {}", e.what()), "please report it with the command line");
   }
   cli::report(error, cx.json);
+  end_if_interrupted();
   if (!error.message().starts_with("internal error")) return cli::kFailed;
   cli::crash::internal_error(error.message());
   return cli::kInternal;

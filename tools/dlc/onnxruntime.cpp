@@ -60,15 +60,18 @@ std::vector<std::string> lines(std::string_view text) {
 }  // namespace
 
 Result<NamedTensors> run_onnxruntime(const std::string& model, const NamedTensors& inputs,
-                                     const std::vector<std::string>& values) {
+                                     const std::vector<WantedValue>& values) {
   DLC_TRY(const Scratch files, Scratch::make());
-  DLC_TRY(const auto bytes, onnx_with_outputs(model, values));
+  DLC_TRY(const auto bytes, onnx_for_numpy(model, values));
   DLC_CHECK(write_file(files / "with_outputs.onnx", bytes));
   DLC_TRY(const OnnxSignature signature, read_onnx_signature(model));
   NamedTensors numbered;
   for (size_t i = 0; i < signature.inputs.size(); ++i)
     for (const auto& [name, t] : inputs)
-      if (name == signature.inputs[i].name) numbered.emplace_back(std::to_string(i), t);
+      if (name == signature.inputs[i].name) {
+        DLC_TRY(Tensor held, t.cast(carrier_type(t.dtype())));
+        numbered.emplace_back(std::to_string(i), std::move(held));
+      }
   DLC_CHECK(write_npz(files / "inputs.npz", numbered));
   const char* chosen = std::getenv("DLC_PYTHON");
   const std::string python = chosen != nullptr && *chosen != 0 ? chosen : "python3";
@@ -86,7 +89,14 @@ Result<NamedTensors> run_onnxruntime(const std::string& model, const NamedTensor
   DLC_TRY(NamedTensors out, read_npz(files / "values.npz"));
   const std::vector<std::string> list = lines(names.text());
   if (list.size() != out.size()) return fail({model, 0, 0, {}}, "onnxruntime gave results that cannot be read");
-  for (size_t i = 0; i < out.size(); ++i) out[i].first = list[i];
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i].first = list[i];
+    for (const WantedValue& v : values)
+      if (carrier_type(v.type) != v.type && carried_name(v.name) == list[i]) {
+        DLC_TRY(Tensor t, out[i].second.cast(v.type));
+        out[i] = {v.name, std::move(t)};
+      }
+  }
   return out;
 }
 

@@ -1,5 +1,10 @@
 #include "tools/dlc/output.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "dlc/graph/read.h"
@@ -20,23 +25,45 @@ Result<> check_output(const std::string& output, const std::vector<std::string>&
   return check_writable(output);
 }
 
+Result<> check_folder(const std::string& folder) {
+  std::error_code ec;
+  fs::path there = fs::absolute(folder, ec);
+  while (!fs::exists(there, ec) && there.has_relative_path()) there = there.parent_path();
+  if (!fs::is_directory(there, ec)) return fail({folder, 0, 0, {}}, fmt::format("{} is no folder", there.string()));
+  if (::access(there.c_str(), W_OK | X_OK) == 0) return {};
+  return fail({folder, 0, 0, {}}, fmt::format("cannot write in {}: {}", there.string(), std::strerror(errno)));
+}
+
 std::string weights_beside(const std::string& text_file) {
   return fs::path(text_file).replace_extension(".weights.npz").string();
 }
 
 NamedTensors outlined_constants(const Graph& g) { return table_constants(g); }
 
-Result<std::string> write_text(const std::string& file, const std::string& text, const NamedTensors& constants) {
+std::string inputs_beside(const std::string& text_file) {
+  return fs::path(text_file).replace_extension(".inputs.npz").string();
+}
+
+Result<std::string> write_text(const std::string& file, const std::string& text, const NamedTensors& constants,
+                               const NamedTensors* inputs) {
   std::vector<FileContent> files;
-  std::vector<std::byte> npz;
-  const std::string weights = constants.empty() ? "" : weights_beside(file);
+  std::vector<std::byte> npz, inputs_npz;
+  const std::string weights = weights_beside(file), tensors = inputs_beside(file);
   if (!constants.empty()) {
     DLC_TRY(npz, to_npz(constants));
     files.push_back({weights, npz});
   }
+  if (inputs != nullptr && !inputs->empty()) {
+    DLC_TRY(inputs_npz, to_npz(*inputs));
+    files.push_back({tensors, inputs_npz});
+  }
   files.push_back({file, std::as_bytes(std::span(text.data(), text.size()))});
   DLC_CHECK(write_files(files));
-  return weights;
+  // What an earlier text had beside it would be taken for this one's.
+  std::error_code ec;
+  if (constants.empty()) fs::remove(weights, ec);
+  if (inputs != nullptr && inputs->empty()) fs::remove(tensors, ec);
+  return constants.empty() ? std::string() : weights;
 }
 
 }  // namespace dlc::cli

@@ -16,7 +16,13 @@ Result<> check_output(const std::string& output, const std::vector<std::string>&
 std::string weights_beside(const std::string& text_file);
 // The constants that graph text leaves out.
 NamedTensors outlined_constants(const Graph& g);
-// The text, and its constants beside it if there are any; returns the constants' file, or "".
-Result<std::string> write_text(const std::string& file, const std::string& text, const NamedTensors& constants);
+// The tensors that a reduced text is run with: m.inputs.npz.
+std::string inputs_beside(const std::string& text_file);
+// The text, and its constants beside it if there are any; returns the constants' file, or "". So with the inputs, where
+// they are given. Where there are none, those that an earlier text of this name had are removed.
+Result<std::string> write_text(const std::string& file, const std::string& text, const NamedTensors& constants,
+                               const NamedTensors* inputs = nullptr);
+// A folder that is made when something is written in it: whether it can be.
+Result<> check_folder(const std::string& folder);
 
 }  // namespace dlc::cli

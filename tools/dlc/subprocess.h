@@ -18,7 +18,8 @@ struct Ran {
   std::string output;      // of stdout and stderr together; what exceeds a mebibyte is left out
 };
 
-// Looks for the program in $PATH, gives it no input, and waits for at most `seconds`.
+// Looks for the program in $PATH, gives it no input, and waits for it for at most `seconds`; not for what it leaves in
+// the background, which is stopped. Fails when a signal stops this process (interrupt.h).
 Result<Ran> run_program(const std::vector<std::string>& arguments, double seconds);
 
 }  // namespace dlc::cli

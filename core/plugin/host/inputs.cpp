@@ -22,7 +22,7 @@ std::string next_step(const Tensor& t, const TensorType& type) {
   for (int64_t d = 1; d < dims; ++d)
     if (const auto n = type.shape[static_cast<size_t>(d)].constant(); n && *n != t.shape()[static_cast<size_t>(d)])
       return {};
-  return fmt::format("--each runs the model once for each of the {}", t.shape()[0]);
+  return fmt::format("dlc run --each runs the model once for each of the {}", t.shape()[0]);
 }
 
 // The first element of an array as files hold the type, that is none of it.

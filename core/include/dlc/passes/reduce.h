@@ -24,8 +24,9 @@ struct Sample {
 using StillFails = std::function<bool(const Sample&)>;
 
 struct ReduceOptions {
-  int attempts = 2000;    // calls of the predicate
-  bool interpret = true;  // a value that becomes an input is what the interpreter makes of it; otherwise zeros
+  int attempts = 2000;         // calls of the predicate
+  std::function<bool()> stop;  // asked before each; once it says so, the result is what there is
+  bool interpret = true;       // a value that becomes an input is what the interpreter makes of it; otherwise zeros
   // Further ways to another graph of the same inputs, kept when it has fewer nodes: passes. They may be what fails.
   std::vector<std::function<Result<Graph>(const Graph&)>> simplify;
 };

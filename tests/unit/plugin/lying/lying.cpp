@@ -20,7 +20,9 @@ constexpr uint64_t kHuge = uint64_t{1} << 62;
 int32_t put(const dlc_sink* sink, const char* name, const std::string& text) {
   return sink->put(sink->context, name, text.data(), text.size());
 }
+// Nothing, once it is mended.
 bool says(const dlc_emit_request* request, const char* how) {
+  if (std::getenv("LYING_IS_MENDED") != nullptr) return false;
   return std::string(request->hardware).find(how) != std::string::npos;
 }
 
