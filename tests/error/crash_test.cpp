@@ -137,7 +137,6 @@ TEST_CASE("a bundle has every file that was read, and is replayed elsewhere", "[
   node(m, "Add", "sum", {"x", "w"}, "y");
   output(m, "y", {4});
   f.write("models and 'more'/m.onnx", m);
-  f.write("liar", "a file that is called as the machine is");
   f.write("4", "and one as a number of threads");
   const std::string bench = "bench --hw=liar --threads 4 \"models and 'more'/m.onnx\"";
   const Outcome o = dlc::test::dlc(f, bench + kPath, kHere);

@@ -254,7 +254,7 @@ void note_read(const std::string& given) {
   static std::mutex one;
   static std::set<std::string> known;
   static Copied* last = &prepared->copied;
-  if (given.ends_with(".plugin.yaml")) return;  // of plugins, which are no part of a bundle
+  if (given.ends_with(".plugin.yaml") || given.ends_with(".so")) return;  // of plugins, which are no part of a bundle
   std::error_code ec;
   const fs::path file = fs::absolute(given, ec).lexically_normal();
   const std::lock_guard lock(one);
@@ -289,7 +289,8 @@ void arm(CLI::App& app, bool json) {
   if (base.empty()) return;
   static Prepared p;
   std::error_code ec;
-  p.folder = fmt::format("{}/dlc-crash-{}-{}", fs::absolute(base, ec).string(), std::time(nullptr), getpid());
+  p.folder = fmt::format("{}/dlc-crash-{}-{}", fs::absolute(base, ec).lexically_normal().string(), std::time(nullptr),
+                         getpid());
   p.files_folder = p.folder + "/files";
   p.manifest_path = p.folder + "/" + kManifest;
   p.stack_path = p.folder + "/stack.txt";
