@@ -6,6 +6,7 @@
 #include <set>
 
 #include "dlc/io/numpy.h"
+#include "tests/cli/integer_means.h"
 #include "tests/error/run.h"
 
 using namespace dlc;
@@ -87,15 +88,16 @@ const std::vector<Commands> kCommands = {
      {"m.onnx --emit=graph", "m.onnx --emit=program -o p.dlct", "m.onnx --emit=kernel", "m.onnx --emit=llvm",
       "m.onnx --emit=asm"}},
     {"dlc run MODEL [--device URI] [--input FILE]… [--step FILE]… [-o FILE] [--threads N] [--each]",
-     {"run s.dlct --state past=present --step step.npz", "run m.dlca --input x.npz -o y.npz", "run m.onnx --device interp: --input x.npz",
-      "run q.dlca --device asic:func --each --input image.npz", "run q.dlca --device asic:rtl --input image.npz"}},
+     {"run s.dlct --state past=present --step step.npz", "run m.dlca --input x.npz -o y.npz",
+      "run m.onnx --device interp: --input x.npz", "run q.dlca --device asic:func --each --input image.npz",
+      "run q.dlca --device asic:rtl --input image.npz"}},
     {"dlc bench MODEL [--device URI] [--threads N] [--runs N | --seconds S] [--warmup N] [--seed N]",
      {"bench m.onnx --threads 1 --runs 3", "bench m.onnx --device interp: --runs 2",
       "bench q.dlca --device asic:rtl --runs 2 --warmup 0", "bench q.dlca --device asic:func --runs 1 --warmup 0"}},
     {"dlc compare MODEL [--hw=…] [--device URI] [--against URI] [--input FILE]… [--tolerance T]",
      {"compare m.onnx", "compare m.onnx --input x.npz --device cpu:", "compare m.onnx --against cpu:"}},
     {"dlc bisect MODEL [--hw=…] [--device URI] [--against URI] [--input FILE]… [--tolerance T] [--save DIR]",
-     {"bisect m.onnx", "bisect m.onnx --input x.npz --device cpu:"}},
+     {"bisect m.onnx", "bisect m.onnx --input x.npz --device cpu:", "bisect means.onnx --hw=asic --device asic:func"}},
     {"dlc bisect MODEL [--hw=…] [--device URI] [--against URI] [--input FILE]… [--tolerance T] [--save DIR]",
      {"bisect norm.onnx --tolerance 0 --save d"},
      1},
@@ -148,6 +150,7 @@ const std::string kNotRun = "dlc hw build-rtl";
 TEST_CASE("the keys of JSON are those of docs/cli.md", "[cli]") {
   const Folder f("cli_keys");
   f.write("m.onnx", mlp());
+  f.write("means.onnx", integer_means());
   f.write("q.onnx", read_file(DLC_SOURCE_DIR "/tests/models/fashion_mnist/fashion_int8.onnx"));
   f.write("float.onnx", read_file(DLC_SOURCE_DIR "/tests/models/fashion_mnist/fashion_float.onnx"));
   f.write("cases.dlct",
@@ -176,7 +179,7 @@ TEST_CASE("the keys of JSON are those of docs/cli.md", "[cli]") {
   output(norm, "y", {1, 4, 6, 6});
   f.write("norm.onnx", norm);
   std::filesystem::create_directories(f / "b");
-  f.write("b/bundle.json", R"({"arguments": [{"before": "targets", "after": ""}], "signal": 11})");
+  f.write("b/bundle.json", R"({"folder": "/", "arguments": ["targets"], "signal": 11})");
 
   const auto sections = documented();
   std::map<std::string, std::set<std::string>> seen;

@@ -6,6 +6,7 @@
 
 #include "dlc/io/numpy.h"
 #include "dlc_test/skip.h"
+#include "tests/cli/integer_means.h"
 #include "tests/error/json.h"
 
 using namespace dlc;
@@ -294,27 +295,7 @@ TEST_CASE("bisect blames no pass for a device that is not there, and makes no fo
 
 TEST_CASE("bisect holds what comes behind commit_numerics against the machine's integers", "[cli]") {
   const Folder f("bisect_commit");
-  auto m = model();  // means of four: many lie half between two integers, where the floats of 0.1 round either way
-  input(m, "x", {1, 16, 16, 16}, onnx::TensorProto::INT8);
-  auto* scale = m.mutable_graph()->add_initializer();
-  scale->set_name("scale");
-  scale->set_data_type(onnx::TensorProto::FLOAT);
-  scale->add_float_data(0.1F);
-  auto* zero = m.mutable_graph()->add_initializer();
-  zero->set_name("zero");
-  zero->set_data_type(onnx::TensorProto::INT8);
-  zero->add_int32_data(0);
-  node(m, "DequantizeLinear", "from", {"x", "scale", "zero"}, "f");
-  auto* pool = node(m, "AveragePool", "pool", {"f"}, "p");
-  for (const char* name : {"kernel_shape", "strides"}) {
-    auto* a = pool->add_attribute();
-    a->set_name(name);
-    a->set_type(onnx::AttributeProto::INTS);
-    for (int i = 0; i < 2; ++i) a->add_ints(2);
-  }
-  node(m, "QuantizeLinear", "to", {"p", "scale", "zero"}, "y");
-  output(m, "y", {1, 16, 8, 8}, onnx::TensorProto::INT8);
-  f.write("m.onnx", m);
+  f.write("m.onnx", integer_means());
   const auto j = json_of(f, "bisect m.onnx --hw=asic --device asic:func");
   CHECK(j["guilty"].is_null());
   REQUIRE(j["committed"].is_object());

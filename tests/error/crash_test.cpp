@@ -144,7 +144,8 @@ TEST_CASE("a bundle has every file that was read, and is replayed elsewhere", "[
   CHECK(o.code == kBySignal + SIGSEGV);
   const std::string bundle = bundle_of(f), name = fs::path(bundle).filename().string();
   std::set<std::string> kept;
-  for (const auto& file : manifest_of(bundle)["files"]) {
+  const auto manifest = manifest_of(bundle);
+  for (const auto& file : manifest["files"]) {
     const fs::path original = file["original"].get<std::string>();
     kept.insert(original.filename().string());
     CHECK(read_file(bundle + "/" + file["path"].get<std::string>()) == read_file(original));
