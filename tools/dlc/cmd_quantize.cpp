@@ -203,7 +203,9 @@ void add_quantize(CLI::App& app, Context& cx) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = add_command(app, cx, "quantize", "Make an 8-bit model (QDQ) of a float model");
   add_model_options(*sub, o->model);
-  sub->add_option("--data", o->data, "Samples: .npz with an array for each input, or random:N")->required();
+  sub->add_option("--data", o->data, "Samples: .npz with an array for each input, or random:N")
+      ->required()
+      ->check(file_name());
   sub->add_option("-o,--output", o->output, "The quantised model: .onnx")->required()->check(file_name());
   const std::map<std::string, RangeMethod> methods{
       {"min-max", RangeMethod::min_max}, {"percentile", RangeMethod::percentile}, {"mse", RangeMethod::mse}};
