@@ -60,7 +60,7 @@ Signature signature(const Ir& ir) {
   } else {
     const auto& p = std::get<Program>(ir);
     for (const auto& b : p.buffers)
-      if (b.kind == BufferKind::input) s.inputs.push_back(b.type);
+      if (b.kind == BufferKind::input) s.inputs.push_back(value_type(b));
     s.symbols = p.symbols;
   }
   return s;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "dlc/plugin/reference.h"
+#include "dlc/program/state.h"
 #include "tools/dlc/comparison.h"
 
 namespace dlc::cli {
@@ -185,7 +186,11 @@ class Comparer {
     }
     DLC_TRY(const Program plain, program_of(part));
     seen.program = observable(plain);
+    if (!in_place_states(plain).empty())
+      return fail({}, "the program has states in place, whose calls cannot be looked at one by one",
+                  "compare the model, or the program before states_in_place");
     seen.model = b_.model;
+    seen.model.states.clear();
     Backend* backend = nullptr;
     if (part.device != "host") {
       DLC_TRY(backend, cx_.plugins().find(part.device));
@@ -194,8 +199,8 @@ class Comparer {
     seen.model.inputs.clear();
     seen.model.outputs.clear();
     for (const ProgramBuffer& buffer : seen.program.buffers) {
-      if (buffer.kind == BufferKind::input) seen.model.inputs.push_back({buffer.external_name, buffer.type});
-      if (buffer.kind == BufferKind::output) seen.model.outputs.push_back({buffer.external_name, buffer.type});
+      if (buffer.kind == BufferKind::input) seen.model.inputs.push_back({buffer.external_name, value_type(buffer)});
+      if (buffer.kind == BufferKind::output) seen.model.outputs.push_back({buffer.external_name, value_type(buffer)});
     }
     seen.model.symbols = seen.program.symbols;
     seen.model.partitions = {std::move(compiled)};

@@ -186,8 +186,12 @@ Result<Session> Session::open(const CompiledModel& model, PluginRegistry& plugin
 Result<Session> Session::open(const CompiledGraph& model, detail::DeviceChoice& choice) {
   Session s;
   s.model_ = &model;
-  for (const StatePair& pair : model.states)
-    s.states_.push_back({{}, {}, std::ranges::find(model.inputs, pair.input, &Port::name)->type, false, false});
+  for (const StatePair& pair : model.states) {
+    const auto input = std::ranges::find(model.inputs, pair.input, &Port::name);
+    if (input == model.inputs.end() || std::ranges::count(model.outputs, pair.output, &Port::name) == 0)
+      return fail({}, fmt::format("state '{}' -> '{}' is no input and output of the model", pair.input, pair.output));
+    s.states_.push_back({{}, {}, input->type, false, false});
+  }
   for (const CompiledPartition& p : model.partitions) {
     Part part;
     part.compiled = &p;
