@@ -91,6 +91,16 @@ TEST_CASE("steps on states are runs with what was handed on", "[cli]") {
   CHECK(tensor(y, "present").shape() == std::vector<int64_t>{1, 4});
 }
 
+TEST_CASE("a model with states is compared, bisected and measured as any other", "[cli]") {
+  const Folder f("cli_states_tools");
+  f.write("g.dlct", kGrow);
+  for (const std::string command : {"compare", "compare --against cpu:", "bisect"})
+    CHECK(json_of(f, command + " g.dlct --device cpu:" + kStates)["match"] == true);
+  must_succeed(f, "g.dlct" + kStates + "-o g.dlca");
+  const auto j = json_of(f, "bench g.dlca --dim P=4 --dim S=2 --runs 5");  // of 6: each step is taken back
+  CHECK(j["runs"] == 5);
+}
+
 TEST_CASE("a state that cannot be is one clear error", "[cli]") {
   const Folder f("cli_bad_states");
   f.write("g.dlct", kGrow);

@@ -283,9 +283,10 @@ Result<Bisection::Values> Bisection::alone(const CompiledPartition& part, const 
     a.model.symbols = program.symbols;
     a.model.inputs.clear();
     a.model.outputs.clear();
+    a.model.states.clear();
     for (const ProgramBuffer& b : program.buffers) {
-      if (b.kind == BufferKind::input) a.model.inputs.push_back({b.external_name, b.type});
-      if (b.kind == BufferKind::output) a.model.outputs.push_back({b.external_name, b.type});
+      if (b.kind == BufferKind::input) a.model.inputs.push_back({b.external_name, value_type(b)});
+      if (b.kind == BufferKind::output) a.model.outputs.push_back({b.external_name, value_type(b)});
     }
     a.model.partitions = {as};
     DLC_TRY(a.session, Session::open(a.model, cx_.plugins(), {.device = device}));
