@@ -141,6 +141,8 @@ Val binary(BinaryOp op, Val a, Val b) {
 
 Val select(Val condition, Val then, Val otherwise) {
   condition = typing::as_bool(condition);
+  if (is_undef(then)) then = undef(otherwise->type);  // without a value there is no type to insist on
+  if (is_undef(otherwise)) otherwise = undef(then->type);
   typing::unify(then, otherwise);
   if (is_int_literal(condition)) return condition->integer ? then : otherwise;
   if (!may_be_undefined(condition) && structurally_equal(then, otherwise)) return then;

@@ -125,7 +125,8 @@ Result<Values> attend(const NodeView& n, ValueId q, ValueId k, ValueId v, ValueI
   const Expr size = type_of(n, q).shape[3];
   std::optional<double> scale = scores.scale;
   if (const auto known = size.constant(); !scale && known) scale = *known > 0 ? 1 / std::sqrt(double(*known)) : 0;
-  const bool plain = scores.cap <= 0 && !scores.wanted && !scores.change_scores && !scores.change_weights;
+  const bool plain =
+      scores.cap <= 0 && !scores.wanted && scores.sink == kNoValue && !scores.change_scores && !scores.change_weights;
   if (plain && scale != 0) {  // to the record, 0 means a scale by the size
     DLC_TRY(const ValueId y, n.emit("attention", {q, k, v, bias}, {{"scale", scale.value_or(0)}}));
     return Values{y, kNoValue};
@@ -160,8 +161,17 @@ Result<Values> attend(const NodeView& n, ValueId q, ValueId k, ValueId v, ValueI
   if (scores.change_scores) {
     DLC_TRY(biased, scores.change_scores(biased));
   }
-  DLC_TRY(ValueId weights, n.emit("softmax", {biased}, {{"axis", Expr(3)}}));
-  if (bias != kNoValue) {  // a query that sees no key
+  ValueId all = biased;
+  const Exprs shape = type_of(n, biased).shape;
+  if (scores.sink != kNoValue) {
+    DLC_TRY(ValueId sink, reshaped(n, scores.sink, {1, heads, 1, 1}));
+    DLC_TRY(sink, n.emit("expand", {sink}, {{"shape", Exprs{shape[0], heads, shape[2], 1}}}));
+    DLC_TRY(all, n.emit("concat", {biased, sink}, {{"axis", Expr(3)}}));
+  }
+  DLC_TRY(ValueId weights, n.emit("softmax", {all}, {{"axis", Expr(3)}}));
+  if (scores.sink != kNoValue) {
+    DLC_TRY(weights, sliced(n, weights, 3, 0, shape[3]));
+  } else if (bias != kNoValue) {  // a query that sees no key
     DLC_TRY(const ValueId most, n.emit("reduce_max", {bias}, {{"axes", Exprs{3}}, {"keepdims", Expr(1)}}));
     DLC_TRY(const ValueId never, n.scalar(type, -INFINITY));
     DLC_TRY(const ValueId zero, n.scalar(type, 0));

@@ -59,6 +59,7 @@ struct Scores {
   double cap = 0;               // scores are kept within it, smoothly; 0 for no cap
   bool wanted = false;          // as a second result: those of `stage`
   int64_t stage = 0;            // products, capped, with the bias, weights
+  ValueId sink = kNoValue;      // one more score for each head [heads], whose weight goes nowhere
   // What a model does to the scores and to the weights itself.
   std::function<Result<ValueId>(ValueId)> change_scores = {}, change_weights = {};
 };

@@ -168,6 +168,8 @@ Result<Values> flex_attention(const NodeView& n) {
 
 // The record has heads in a dim of their own.
 Result<Values> linear_attention(const NodeView& n) {
+  DLC_TRY(const int64_t window, n.attr_int("state_window", 0));  // of com.microsoft
+  if (window != 0) return n.error("attribute 'state_window' is not supported");
   DLC_TRY(const int64_t q_heads, n.attr_int("q_num_heads", {}));
   DLC_TRY(const int64_t kv_heads, n.attr_int("kv_num_heads", {}));
   DLC_TRY(const double scale, n.attr_float("scale", 0.0));
@@ -208,8 +210,16 @@ Result<Values> causal_conv(const NodeView& n) {
   if (activation != "none" && activation != "silu" && activation != "swish")
     return n.error(fmt::format("attribute 'activation' is '{}'", activation));
   if (n.rank(0) != 3 || n.rank(1) != 3) return n.error("data and weight need rank 3");
+  // com.microsoft's has more attributes.
+  DLC_TRY(const int64_t dilation, n.attr_int("dilation", 1));
+  if (dilation < 1 || dilation > INT32_MAX) return n.error(fmt::format("attribute 'dilation' is {}", dilation));
+  for (const auto& [name, plain] : {std::pair("ndim", 1), std::pair("channels_last", 0), std::pair("state_window", 0),
+                                    std::pair("state_length", 0), std::pair("state_update_capacity", 0)}) {
+    DLC_TRY(const int64_t v, n.attr_int(name, plain));
+    if (v != plain) return n.error(fmt::format("attribute '{}' is {}, which is not supported", name, v));
+  }
   const Exprs data = n.type(0).shape;
-  const Expr length = data[2], before = n.type(1).shape[2] - 1;
+  const Expr length = data[2], before = (n.type(1).shape[2] - 1) * dilation;
   ValueId x = n.in(0);
   if (n.has(3)) {
     DLC_TRY(const ValueId past, reshaped(n, n.in(3), {data[0], data[1], before}));
@@ -219,7 +229,7 @@ Result<Values> causal_conv(const NodeView& n) {
   }
   ValueId y = n.in(0);  // no steps, no results
   if (!length.is(0)) {
-    DLC_TRY(y, n.emit("conv", {x, n.in(1), n.in(2)}, {{"group", n.type(0).shape[1]}}));
+    DLC_TRY(y, n.emit("conv", {x, n.in(1), n.in(2)}, {{"group", n.type(0).shape[1]}, {"dilation", Exprs{dilation}}}));
   }
   if (activation != "none") {
     DLC_TRY(y, n.emit("swish", {y}));
@@ -241,6 +251,8 @@ constexpr OpEntry kTable[] = {
     {"ai.onnx.preview", "FlexAttention", flex_attention, "ttt"},
     {"", "LinearAttention", linear_attention, "tttTTT", "chunk_size"},
     {"", "CausalConvWithState", causal_conv, "ttTT"},
+    {"com.microsoft", "LinearAttention", linear_attention, "tttTTT", "chunk_size"},
+    {"com.microsoft", "CausalConvWithState", causal_conv, "ttTT"},
 };
 
 }  // namespace

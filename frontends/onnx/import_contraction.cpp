@@ -19,13 +19,14 @@ Result<std::vector<Expr>> kernel_of(const NodeView& n, size_t weight) {
 
 }  // namespace
 
-Result<Attrs> conv_attrs(const NodeView& n, size_t weight) {
+Result<Attrs> conv_attrs(const NodeView& n, size_t weight, bool channels_come_last) {
   if (!n.has(0) || !n.has(weight)) return n.error("data or weight is missing");
   if (n.rank(0) != n.rank(weight))
     return n.error(fmt::format("data has rank {} and weight rank {}", n.rank(0), n.rank(weight)));
   DLC_TRY(auto kernel, kernel_of(n, weight));
   const auto shape = n.type(0).shape;
-  DLC_TRY(const Window w, read_window(n, std::move(kernel), std::span(shape).subspan(2)));
+  DLC_TRY(const Window w,
+          read_window(n, std::move(kernel), std::span(shape).subspan(channels_come_last ? 1 : 2, shape.size() - 2)));
   DLC_TRY(const int64_t group, n.attr_int("group", 1));
   if (group < 1) return n.error(fmt::format("attribute 'group' is {}", group));
   Attrs a = window_attrs(w, false);
@@ -166,19 +167,35 @@ Result<Values> matmul_integer(const NodeView& n) {
   return matmul_like(n, "int_matmul", 0, 1, std::move(in));
 }
 
+// Of s16, in 32 bits.
+Result<Values> matmul_integer16(const NodeView& n) {
+  Values in;
+  for (const size_t i : {0, 1}) {
+    DLC_TRY(const ValueId wide, n.emit("cast", {n.in(i)}, {{"to", kS32}}));
+    in.push_back(wide);
+  }
+  return matmul_like(n, "matmul", 0, 1, std::move(in));
+}
+
 Result<Values> conv_integer(const NodeView& n) {
   DLC_TRY(Attrs a, conv_attrs(n, 1));
   DLC_TRY(const ValueId zero, scalar_input(n, 2));
   return n.emit_all("int_conv", {n.in(0), n.in(1), kNoValue, zero, n.in(3)}, std::move(a));
 }
 
+// com.microsoft's may have its channels last.
 Result<Values> qlinear_conv(const NodeView& n) {
-  DLC_TRY(Attrs a, conv_attrs(n, 3));
+  DLC_TRY(const int64_t last, n.attr_int("channels_last", 0));
+  DLC_TRY(Attrs a, conv_attrs(n, 3, last != 0));
   Values in{n.in(0), n.in(1), n.in(2), n.in(3), n.in(4), n.in(5), n.in(6), n.in(7), n.in(8)};
   for (const size_t i : {1, 2, 6, 7}) {
     DLC_TRY(in[i], scalar_input(n, i));
   }
-  return n.emit_all("qlinear_conv", std::move(in), std::move(a));
+  if (last == 0) return n.emit_all("qlinear_conv", std::move(in), std::move(a));
+  DLC_TRY(in[0], channels_first(n, in[0]));
+  DLC_TRY(ValueId y, n.emit("qlinear_conv", std::move(in), std::move(a)));
+  DLC_TRY(y, channels_last(n, y));
+  return Values{y};
 }
 
 Result<Values> qlinear_matmul(const NodeView& n) {
@@ -196,8 +213,10 @@ constexpr OpEntry kTable[] = {
     {"", "Gemm", gemm, "ttT"},
     {"", "MatMul", matmul, "tt"},
     {"", "MatMulInteger", matmul_integer, "ttTT"},
+    {"com.microsoft", "MatMulInteger16", matmul_integer16, "tt"},
     {"", "ConvInteger", conv_integer, "ttTT", "pads"},
     {"", "QLinearConv", qlinear_conv, "ttttttttT", "pads"},
+    {"com.microsoft", "QLinearConv", qlinear_conv, "ttttttttT", "pads"},
     {"", "QLinearMatMul", qlinear_matmul, "tttttttt"},
 };
 

@@ -36,9 +36,17 @@ Result<ValueId> activated(const NodeView& n, ValueId x, const std::string& name,
 }
 
 // A residual sum comes before the activation.
+template <bool ChannelsLast>
 Result<Values> fused_conv(const NodeView& n) {
-  DLC_TRY(Attrs a, conv_attrs(n, 1));
-  DLC_TRY(ValueId y, n.emit("conv", {n.in(0), n.in(1), n.in(2)}, std::move(a)));
+  DLC_TRY(Attrs a, conv_attrs(n, 1, ChannelsLast));
+  ValueId x = n.in(0);
+  if (ChannelsLast) {
+    DLC_TRY(x, channels_first(n, x));
+  }
+  DLC_TRY(ValueId y, n.emit("conv", {x, n.in(1), n.in(2)}, std::move(a)));
+  if (ChannelsLast) {
+    DLC_TRY(y, channels_last(n, y));
+  }
   if (n.has(3)) {
     DLC_TRY(y, n.emit("add", {y, n.in(3)}));
   }
@@ -48,17 +56,28 @@ Result<Values> fused_conv(const NodeView& n) {
   return Values{y};
 }
 
-Result<Values> fused_gemm(const NodeView& n) {
-  DLC_TRY(const Values product, gemm(n));
+// The activation that the node's attributes name, of a product.
+Result<Values> activated_product(const NodeView& n, ValueId product) {
   DLC_TRY(const std::string name, n.attr_string("activation", ""));
+  if (name == "Softmax") {
+    DLC_TRY(const int64_t given, n.attr_int("activation_axis", -1));
+    const auto rank = static_cast<int64_t>(n.graph().value(product).type.shape.size());
+    DLC_TRY(const int64_t axis, checked_axis(n, given, rank));
+    return n.emit_all("softmax", {product}, {{"axis", Expr(axis)}});
+  }
   std::vector<double> parameters;
   for (const char* p : {"activation_alpha", "activation_beta", "activation_gamma"}) {
     if (!n.has_attr(p)) break;
     DLC_TRY(const double v, n.attr_float(p, {}));
     parameters.push_back(v);
   }
-  DLC_TRY(const ValueId y, activated(n, product[0], name, parameters));
+  DLC_TRY(const ValueId y, activated(n, product, name, parameters));
   return Values{y};
+}
+
+Result<Values> fused_gemm(const NodeView& n) {
+  DLC_TRY(const Values product, gemm(n));
+  return activated_product(n, product[0]);
 }
 
 // An operand of a product. Its matrices may be transposed; with `batch`, the rows come before the other batch dims.
@@ -90,11 +109,45 @@ Result<Values> fused_matmul(const NodeView& n) {
   return n.emit_all("mul", {y[0], factor});
 }
 
+Result<Values> fused_matmul_activation(const NodeView& n) {
+  DLC_TRY(const Values product, fused_matmul(n));
+  return activated_product(n, product[0]);
+}
+
+// X W + B, then GELU in its approximate form.
+Result<Values> gemm_fast_gelu(const NodeView& n) {
+  DLC_TRY(Values y, matmul_like(n, "matmul", 0, 1, {n.in(0), n.in(1)}));
+  if (n.has(2)) {
+    DLC_TRY(y[0], n.emit("add", {y[0], n.in(2)}));
+  }
+  return n.emit_all("gelu", {y[0]}, {{"approximate", "tanh"}});
+}
+
+// X + bias + skip.
+Result<Values> bias_add(const NodeView& n) {
+  DLC_TRY(const ValueId x, n.emit("add", {n.in(0), n.in(1)}));
+  return n.emit_all("add", {x, n.in(2)});
+}
+
+Result<Values> bias_softmax(const NodeView& n) {
+  DLC_TRY(const int64_t given, n.attr_int("axis", 1));
+  DLC_TRY(const int64_t axis, checked_axis(n, given, n.rank(0)));
+  if (axis != n.rank(0) - 1) return n.error("a softmax over several axes is not supported");
+  DLC_TRY(const ValueId x, n.emit("add", {n.in(0), n.in(1)}));
+  return n.emit_all("softmax", {x}, {{"axis", Expr(axis)}});
+}
+
 constexpr OpEntry kTable[] = {
-    {"com.microsoft", "FusedConv", fused_conv, "ttTT", "pads"},
+    {"com.microsoft", "FusedConv", fused_conv<false>, "ttTT", "pads"},
+    {"com.microsoft", "NhwcConv", fused_conv<true>, "ttT", "pads"},
+    {"com.microsoft", "NhwcFusedConv", fused_conv<true>, "ttTT", "pads"},
     {"com.microsoft", "FusedGemm", fused_gemm, "ttT"},
     {.domain = "com.microsoft", .op = "Inverse", .record = "inverse"},
     {"com.microsoft", "FusedMatMul", fused_matmul, "tt"},
+    {"com.microsoft", "FusedMatMulActivation", fused_matmul_activation, "tt", "activation_axis"},
+    {"com.microsoft", "GemmFastGelu", gemm_fast_gelu, "ttT"},
+    {"com.microsoft", "BiasAdd", bias_add, "ttt"},
+    {"com.microsoft", "BiasSoftmax", bias_softmax, "tt", "is_inner_broadcast"},
     {"com.microsoft", "TransposeMatMul", fused_matmul, "tt"},
 };
 

@@ -151,7 +151,7 @@ Result<Values> unique(const NodeView& n) {
 constexpr OpEntry kTable[] = {
     {"", "Compress", compress, "tt"},
     {"", "Unique", unique, "t"},
-    {"", "Range", range, "ttt"},
+    {"", "Range", range, "ttt", "stash_type"},
     {"", "EyeLike", eye_like, "t"},
     {"", "OneHot", one_hot, "ttt"},
     {"", "TopK", top_k, "t", "sorted", 9},

@@ -382,6 +382,27 @@ Result<Margins> margins(const NodeView& n) {
   return m;
 }
 
+// Windows of `size` elements along a dim, `step` apart: where they begin replaces the dim, what is in them comes last.
+Result<Values> unfold(const NodeView& n) {
+  DLC_TRY(const int64_t given, n.attr_int("dim", -1));
+  DLC_TRY(const int64_t axis, checked_axis(n, given, n.rank(0)));
+  DLC_TRY(const int64_t size, n.attr_int("size", {}));
+  DLC_TRY(const int64_t step, n.attr_int("step", 1));
+  const auto extent = n.type(0).shape[static_cast<size_t>(axis)].constant();
+  if (!extent || size < 1 || step < 1 || size > *extent)
+    return n.error("the dim must be known and have room for a window");
+  const int64_t count = (*extent - size) / step + 1;
+  DLC_TRY(Tensor at, Tensor::make(kS64, {count, size}));
+  for (int64_t w = 0; w < count; ++w)
+    for (int64_t i = 0; i < size; ++i) at.set_int(w * size + i, w * step + i);
+  DLC_TRY(const ValueId y, n.emit("gather", {n.in(0), n.add_constant(std::move(at))}, {{"axis", Expr(axis)}}));
+  std::vector<Expr> perm;
+  for (int64_t d = 0; d <= n.rank(0); ++d)
+    if (d != axis + 1) perm.emplace_back(d);
+  perm.emplace_back(axis + 1);
+  return n.emit_all("transpose", {y}, {{"perm", perm}});
+}
+
 // Negative margins crop. What a mode repeats is what is left then, so that is cut out first.
 Result<Values> pad(const NodeView& n) {
   DLC_TRY(const std::string mode, n.attr_string("mode", "constant"));
@@ -502,6 +523,7 @@ constexpr OpEntry kTable[] = {
     {"", "Gather", gather_like<kGather>, "tt"},
     {"", "GatherElements", gather_like<kGatherElements>, "tt"},
     {"", "GatherND", gather_nd, "tt"},
+    {"com.microsoft", "GatherND", gather_nd, "tt"},
     {"", "Scatter", scatter_elements, "ttt", "", 10},
     {"", "ScatterElements", scatter_elements, "ttt"},
     {"", "ScatterND", scatter_nd, "ttt"},
@@ -512,6 +534,7 @@ constexpr OpEntry kTable[] = {
     {"com.microsoft", "Pad", pad, "ttT"},
     {"", "Trilu", trilu, "tT"},
     {"com.microsoft", "Trilu", trilu, "tT"},
+    {"com.microsoft", "UnfoldTensor", unfold, "t"},
     {"com.microsoft", "ExpandDims", unsqueeze, "tt"},
     {"", "CenterCropPad", center_crop_pad, "tt"},
     {"", "TensorScatter", tensor_scatter, "ttT"},

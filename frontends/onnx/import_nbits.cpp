@@ -124,7 +124,8 @@ Result<ValueId> row_scale(const NodeView& n, ValueId scale) {
   return reshaped(n, scale, {shape[0], 1});
 }
 
-// The integers' sum of products, times both scales. A zero point for each column needs no dim of its own.
+}  // namespace
+
 Result<ValueId> scaled_product(const NodeView& n, ValueId a, ValueId b, ValueId a_zero, ValueId b_zero, ValueId a_scale,
                                ValueId b_scale) {
   const auto as_list = [&](ValueId zero) -> Result<ValueId> {
@@ -139,6 +140,8 @@ Result<ValueId> scaled_product(const NodeView& n, ValueId a, ValueId b, ValueId 
   DLC_TRY(const ValueId scale, n.emit("mul", {rows, b_scale}));
   return n.emit("mul", {wide, scale});
 }
+
+namespace {
 
 Result<Values> with_bias(const NodeView& n, ValueId y, size_t bias) {
   if (!n.has(bias)) return Values{y};

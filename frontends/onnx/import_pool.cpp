@@ -10,12 +10,12 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-Result<Attrs> pool_attrs(const NodeView& n) {
+Result<Attrs> pool_attrs(const NodeView& n, bool channels_come_last = false) {
   if (!n.has(0)) return n.error("input 0 is missing");
   if (n.rank(0) < 3) return n.error(fmt::format("the input has rank {}, at least 3 is needed", n.rank(0)));
   if (!n.has_attr("kernel_shape")) return n.error("attribute 'kernel_shape' is required");
   const auto shape = n.type(0).shape;
-  DLC_TRY(const Window w, read_window(n, {}, std::span(shape).subspan(2)));
+  DLC_TRY(const Window w, read_window(n, {}, std::span(shape).subspan(channels_come_last ? 1 : 2, shape.size() - 2)));
   DLC_TRY(const int64_t ceil_mode, n.attr_int("ceil_mode", 0));
   Attrs a = window_attrs(w, true);
   a["ceil_mode"] = Expr(ceil_mode != 0);
@@ -40,6 +40,14 @@ Result<Values> max_pool(const NodeView& n) {
   a.erase("ceil_mode");
   DLC_TRY(const ValueId index, n.emit("max_pool_index", {n.in(0), y}, std::move(a)));
   return Values{y, index};
+}
+
+Result<Values> max_pool_channels_last(const NodeView& n) {
+  DLC_TRY(Attrs a, pool_attrs(n, true));
+  DLC_TRY(const ValueId x, channels_first(n, n.in(0)));
+  DLC_TRY(ValueId y, n.emit("max_pool", {x}, std::move(a)));
+  DLC_TRY(y, channels_last(n, y));
+  return Values{y};
 }
 
 // The indices count in the shape that a max pool with this window had; a given larger shape is filled up with zeros.
@@ -99,6 +107,7 @@ Result<Values> global_lp_pool(const NodeView& n) {
 
 constexpr OpEntry kTable[] = {
     {"", "MaxPool", max_pool, "t", "pads storage_order"},
+    {"com.microsoft", "NhwcMaxPool", max_pool_channels_last, "t", "pads"},
     {"", "AveragePool", average_pool, "t", "pads"},
     {"", "MaxUnpool", max_unpool, "ttT"},
     {"", "LpPool", lp_pool, "t", "pads"},

@@ -78,29 +78,17 @@ Result<Values> unary(const NodeView& n, const std::string& record, Attrs attrs) 
   return quantized(n, y, to, n.type(0).dtype);
 }
 
-// The permutation that brings the last dim behind the first, or back.
-std::vector<Expr> channels_first(int64_t rank) {
-  std::vector<Expr> perm{0, rank - 1};
-  for (int64_t i = 1; i + 1 < rank; ++i) perm.emplace_back(i);
-  return perm;
-}
-std::vector<Expr> channels_last(int64_t rank) {
-  std::vector<Expr> perm{0};
-  for (int64_t i = 2; i < rank; ++i) perm.emplace_back(i);
-  perm.emplace_back(1);
-  return perm;
-}
-
 // A pool of rows and columns, of data whose channels come second or last.
 Result<Values> pool(const NodeView& n, const std::string& record, Attrs attrs, bool last) {
   if (!last) return unary(n, record, std::move(attrs));
   DLC_TRY(const Quantization from, quantization(n, 1));
   DLC_TRY(const Quantization to, quantization(n, 3));
-  DLC_TRY(const ValueId turned, n.emit("transpose", {n.in(0)}, {{"perm", channels_first(n.rank(0))}}));
+  DLC_TRY(const ValueId turned, channels_first(n, n.in(0)));
   DLC_TRY(const ValueId x, dequantized(n, turned, from));
   DLC_TRY(const ValueId y, n.emit(record, {x}, std::move(attrs)));
   DLC_TRY(const Values z, quantized(n, y, to, n.type(0).dtype));
-  return n.emit_all("transpose", {z[0]}, {{"perm", channels_last(n.rank(0))}});
+  DLC_TRY(const ValueId back, channels_last(n, z[0]));
+  return Values{back};
 }
 
 Result<Values> average_pool(const NodeView& n) {
@@ -123,6 +111,15 @@ Result<Values> global_average_pool(const NodeView& n) {
   std::vector<Expr> axes;
   for (int64_t i = 2; i < n.rank(0); ++i) axes.emplace_back(i);
   return pool(n, "reduce_mean", {{"axes", axes}, {"keepdims", Expr(1)}}, last != 0);
+}
+
+Result<Values> reduce_mean(const NodeView& n) {
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < n.rank(0); ++i) all.push_back(i);
+  DLC_TRY(auto axes, n.attr_ints("axes", all));
+  DLC_TRY(axes, checked_axes(n, std::move(axes), n.rank(0)));
+  DLC_TRY(const int64_t keep, n.attr_int("keepdims", 1));
+  return unary(n, "reduce_mean", {{"axes", to_exprs(axes)}, {"keepdims", Expr(keep != 0)}});
 }
 
 // Its attribute 'opset' says which Softmax is meant: before 13 the axes from `axis` on are one.
@@ -189,6 +186,7 @@ constexpr OpEntry kTable[] = {
     {"com.microsoft", "QLinearMul", binary<kMul>, "ttTttTtT"},
     {"com.microsoft", "QLinearAveragePool", average_pool, "ttTtT", "pads"},
     {"com.microsoft", "QLinearGlobalAveragePool", global_average_pool, "ttTtT"},
+    {"com.microsoft", "QLinearReduceMean", reduce_mean, "ttTtT"},
     {"com.microsoft", "QLinearSoftmax", softmax, "ttTtT"},
     {"com.microsoft", "QLinearSigmoid", sigmoid, "ttTtT"},
     {"com.microsoft", "QLinearLeakyRelu", leaky_relu, "ttTtT"},

@@ -88,12 +88,16 @@ Result<Values> layer_norm(const NodeView& n) {
   DLC_TRY(const double epsilon, n.attr_float("epsilon", 1e-5));
   DLC_TRY(auto results,
           n.emit_all("layer_norm", {n.in(0), n.in(1), n.in(2)}, {{"axis", Expr(axis)}, {"epsilon", epsilon}}));
-  for (int i = 1; i < 3; ++i) {  // ONNX keeps the reduced dims of Mean and InvStdDev
+  DLC_TRY(const int64_t stash, n.attr_int("stash_type", 1));
+  for (int i = 1; i < 3; ++i) {  // ONNX keeps the reduced dims of Mean and InvStdDev, which are f32 of f64 too
     if (!n.wants(i)) continue;
     std::vector<Expr> axes;
     for (int64_t d = axis; d < n.rank(0); ++d) axes.emplace_back(d);
     auto& statistic = results[static_cast<size_t>(i)];
     DLC_TRY(statistic, n.emit("unsqueeze", {statistic}, {{"axes", axes}}));
+    if (stash == 1 && n.type(0).dtype == kF64) {
+      DLC_TRY(statistic, n.emit("cast", {statistic}, {{"to", kF32}}));
+    }
   }
   return results;
 }
@@ -177,6 +181,20 @@ Result<Values> mean_variance(const NodeView& n) {
   return n.emit_all("div", {centred, divisor});
 }
 
+// How far each row of A is from each row of B.
+Result<Values> distances(const NodeView& n) {
+  DLC_TRY(const std::string metric, n.attr_string("metric", "sqeuclidean"));
+  if (metric != "euclidean" && metric != "sqeuclidean")
+    return n.error(fmt::format("attribute 'metric' is '{}'", metric), "euclidean and sqeuclidean are supported");
+  if (n.rank(0) != 2 || n.rank(1) != 2) return n.error("both operands need rank 2");
+  DLC_TRY(const ValueId a, n.emit("unsqueeze", {n.in(0)}, {{"axes", std::vector<Expr>{1}}}));
+  DLC_TRY(const ValueId b, n.emit("unsqueeze", {n.in(1)}, {{"axes", std::vector<Expr>{0}}}));
+  DLC_TRY(const ValueId apart, n.emit("sub", {a, b}));
+  DLC_TRY(const ValueId y, n.emit("reduce_sum_square", {apart}, {{"axes", std::vector<Expr>{2}}}));
+  if (metric == "sqeuclidean") return Values{y};
+  return n.emit_all("sqrt", {y});
+}
+
 constexpr char kSum[] = "reduce_sum";
 constexpr char kMean[] = "reduce_mean";
 constexpr char kMax[] = "reduce_max";
@@ -219,8 +237,9 @@ constexpr OpEntry kTable[] = {
     {"", "Softmax", softmax<kSoftmax>, "t"},
     {"", "LogSoftmax", softmax<kLogSoftmax>, "t"},
     {"", "Hardmax", softmax<kHardmax>, "t"},
-    {"", "LayerNormalization", layer_norm, "ttT", "stash_type"},
+    {"", "LayerNormalization", layer_norm, "ttT"},
     {"", "GroupNormalization", group_norm, "ttt", "stash_type"},
+    {"com.microsoft", "CDist", distances, "tt"},
     {"", "LRN", lrn, "t"},
     {"", "LpNormalization", lp_normalization, "t"},
     {"", "MeanVarianceNormalization", mean_variance, "t"},

@@ -93,9 +93,9 @@ Result<Values> image_decoder(const NodeView& n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"", "GridSample", grid_sample, "tt"}, {"", "ImageDecoder", image_decoder, "t"},
-    {"", "AffineGrid", affine_grid, "tt"}, {"", "RoiAlign", roi_align, "ttt"},
-    {"", "Col2Im", col2im, "ttt"},
+    {"", "GridSample", grid_sample, "tt"},    {"com.microsoft", "GridSample", grid_sample, "tt"},
+    {"", "ImageDecoder", image_decoder, "t"}, {"", "AffineGrid", affine_grid, "tt"},
+    {"", "RoiAlign", roi_align, "ttt"},       {"", "Col2Im", col2im, "ttt"},
 };
 
 }  // namespace

@@ -14,7 +14,8 @@ std::vector<std::span<const OpEntry>> op_tables() {
           generate_ops(),    qlinear_ops(),     reduction_ops(), quantization_ops(), recurrent_ops(),
           constant_ops(),    control_ops(),     sequence_ops(),  einsum_ops(),       loss_ops(),
           signal_ops(),      attention_ops(),   vision_ops(),    ml_ops(),           tree_ops(),
-          transformer_ops(), fused_ops(),       nbits_ops(),     ms_attention_ops(), random_ops()};
+          transformer_ops(), fused_ops(),       nbits_ops(),     ms_attention_ops(), random_ops(),
+          ms_cache_ops(),    expert_ops()};
 }
 
 bool unchanged_since_first(std::string_view op) {
@@ -126,6 +127,20 @@ Result<ValueId> folded(const NodeView& n, const char* record, std::span<const Va
     DLC_TRY(y, n.emit(record, std::move(in)));
   }
   return y;
+}
+
+Result<ValueId> channels_first(const NodeView& n, ValueId v) {
+  const auto rank = static_cast<int64_t>(n.graph().value(v).type.shape.size());
+  std::vector<Expr> perm{0, rank - 1};
+  for (int64_t i = 1; i + 1 < rank; ++i) perm.emplace_back(i);
+  return n.emit("transpose", {v}, {{"perm", perm}});
+}
+Result<ValueId> channels_last(const NodeView& n, ValueId v) {
+  const auto rank = static_cast<int64_t>(n.graph().value(v).type.shape.size());
+  std::vector<Expr> perm{0};
+  for (int64_t i = 2; i < rank; ++i) perm.emplace_back(i);
+  perm.emplace_back(1);
+  return n.emit("transpose", {v}, {{"perm", perm}});
 }
 
 std::vector<Expr> to_exprs(std::span<const int64_t> values) { return {values.begin(), values.end()}; }

@@ -31,6 +31,8 @@ std::span<const OpEntry> transformer_ops();
 std::span<const OpEntry> fused_ops();
 std::span<const OpEntry> nbits_ops();
 std::span<const OpEntry> ms_attention_ops();
+std::span<const OpEntry> ms_cache_ops();
+std::span<const OpEntry> expert_ops();
 std::span<const OpEntry> random_ops();
 
 // An axis of an operand of the given rank, checked: -rank <= axis < rank gives 0 .. rank-1.
@@ -50,14 +52,25 @@ Result<Expr> known_scalar(const NodeView& n, size_t input, std::string_view what
 Result<ValueId> concatenated(const NodeView& n, std::vector<ValueId> parts, int64_t axis);
 Result<ValueId> folded(const NodeView& n, const char* record, std::span<const ValueId> values);
 
+// The last dim behind the first, and back: what records want, of data whose channels come last.
+Result<ValueId> channels_first(const NodeView& n, ValueId v);
+Result<ValueId> channels_last(const NodeView& n, ValueId v);
+
 // stride, dilation, padding and group of a convolution whose data is input 0 and weight input `weight`.
-Result<Attrs> conv_attrs(const NodeView& n, size_t weight);
+Result<Attrs> conv_attrs(const NodeView& n, size_t weight, bool channels_come_last = false);
 // A Gemm of the node's inputs and attributes.
 Result<std::vector<ValueId>> gemm(const NodeView& n);
 // A product by `record`, of inputs `left` and `right` in numpy's way: a vector on the left gains a leading dim, on the
 // right a trailing one, and both lose it in the result.
 Result<std::vector<ValueId>> matmul_like(const NodeView& n, const char* record, size_t left, size_t right,
                                          std::vector<ValueId> operands);
+
+// Integers' sum of products, times both scales. A zero point for each column needs no dim of its own.
+Result<ValueId> scaled_product(const NodeView& n, ValueId a, ValueId b, ValueId a_zero, ValueId b_zero, ValueId a_scale,
+                               ValueId b_scale);
+
+// What attribute 'post_transform' of ai.onnx.ml makes of scores [rows, classes].
+Result<ValueId> post_transformed(const NodeView& n, ValueId y);
 
 // Attribute values from plain integers.
 std::vector<Expr> to_exprs(std::span<const int64_t> values);

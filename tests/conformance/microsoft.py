@@ -39,8 +39,27 @@ def scalar(value, dtype=np.float32):
     return np.array(value, dtype)
 
 
-def write(name, op, inputs, attributes=None, outputs=1, absent=(), fixed=(), domain="com.microsoft", opset=17):
-    """`inputs`: arrays, None for one that is absent; `fixed`: which of them are initializers."""
+def results_of(model, feeds):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, feeds)
+
+
+def plain_op(op, *inputs, **attributes):
+    """The result of one of ONNX's own ops."""
+    names = [f"i{i}" for i in range(len(inputs))]
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+             for n, a in zip(names, inputs)]
+    graph = helper.make_graph([helper.make_node(op, names, ["o"], **attributes)], op, infos,
+                              [helper.make_empty_tensor_value_info("o")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return results_of(model, dict(zip(names, inputs)))[0]
+
+
+def write(name, op, inputs, attributes=None, outputs=1, absent=(), fixed=(), domain="com.microsoft", version=1, opset=17,
+          wanted=None):
+    """`inputs`: arrays, None for one that is absent; `fixed`: which of them are initializers; `wanted`: the results of an
+    op that onnxruntime has on other devices alone."""
     given = {i: a for i, a in enumerate(inputs) if a is not None}
     names = [f"i{i}" if i in given else "" for i in range(len(inputs))]
     results = ["" if j in absent else f"o{j}" for j in range(outputs)]
@@ -50,13 +69,10 @@ def write(name, op, inputs, attributes=None, outputs=1, absent=(), fixed=(), dom
         [node], name, [info(f"i{i}", a) for i, a in given.items() if i not in fixed],
         [helper.make_empty_tensor_value_info(r) for r in results if r],
         [numpy_helper.from_array(given[i], f"i{i}") for i in fixed])
-    opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, version)] if domain else [])
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8 if opset <= 17 else 10)
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
     feeds = {f"i{i}": a for i, a in given.items() if i not in fixed}
-    wanted = session.run(None, feeds)
+    wanted = wanted or results_of(model, feeds)
     for o, w in zip(model.graph.output, wanted):
         o.CopyFrom(info(o.name, w))
     data = HERE / f"test_{name}" / "test_data_set_0"
@@ -239,6 +255,226 @@ def attention():
           {"rotary_embedding_dim": 8, "num_heads": 2})
 
 
+def more_attention():
+    b, s, n, h = 2, 3, 2, 4
+
+    def quantised(name, mask=None, past=0, kind=u8, columns=1, **attributes):
+        scale = scalar(0.004) if columns == 1 else np.abs(f32(24)) * 0.003 + 0.002
+        zero = scalar(3, kind(1).dtype) if columns == 1 else kind(24)
+        inputs = [u8(b, s, 6), kind(6, 24), f32(24), scalar(0.02), scale, mask, scalar(117, np.uint8), zero,
+                  f32(2, b, n, past, h) if past else None]
+        while inputs[-1] is None:
+            inputs.pop()
+        write(f"qattention_{name}", "QAttention", inputs, {"num_heads": n} | attributes, 1 + (past > 0))
+
+    quantised("plain")
+    quantised("columns_signed", kind=s8, columns=24)
+    quantised("lengths", np.array([2, 3], np.int32))
+    quantised("hidden_keys", np.array([[1, 0, 1], [1, 1, 0]], np.int32))
+    quantised("past_causal", past=2, unidirectional=1)
+
+    def decoder(name, past=0, room=None, cross=0, bias=False, mask=None, outputs=3):
+        width = n * h
+        if cross:
+            inputs = [f32(b, 1, width), f32(b, n, cross, h), f32(b, n, cross, h), mask]
+        else:
+            inputs = [f32(b, 1, width), f32(b, 1, width), f32(b, 1, width), mask, None, f32(b, n, room or past, h),
+                      f32(b, n, room or past, h), np.array([past], np.int32) if room else None, None, None,
+                      f32(3 * width) if bias else None]
+        while inputs[-1] is None:
+            inputs.pop()
+        write(f"decoder_attention_{name}", "DecoderMaskedMultiHeadAttention", inputs,
+              {"num_heads": n, "past_present_share_buffer": int(bool(room))}, outputs)
+
+    decoder("buffer", past=4, room=7, bias=True)
+    decoder("cross", cross=5, outputs=1)
+    decoder("cross_hidden", cross=3, mask=np.array([[1, 1, 0], [1, 1, 1]], np.int32), outputs=1)
+
+    def experts(name, fused=0, third=False, bias=True, tokens=(3,), size=8, inner=6, count=4, **attributes):
+        rows = inner * (2 if fused else 1)
+        inputs = [f32(*tokens, size), f32(int(np.prod(tokens)), count), f32(count, rows, size),
+                  f32(count, rows) if bias else None, f32(count, size, inner), f32(count, size) if bias else None,
+                  f32(count, inner, size) if third else None, f32(count, inner) if third and bias else None]
+        while inputs[-1] is None:
+            inputs.pop()
+        if fused:
+            attributes["swiglu_fusion"] = fused
+        write(f"moe_{name}", "MoE", inputs, {"k": 2} | attributes)
+
+    experts("relu")
+    experts("gelu_normalised", activation_type="gelu", normalize_routing_weights=1)
+    experts("silu", activation_type="silu", bias=False, tokens=(2, 3))
+    experts("swiglu", fused=1, activation_type="swiglu", activation_alpha=1.702, activation_beta=1.0, swiglu_limit=1.5,
+            normalize_routing_weights=1)
+
+    def q_experts(name, bits=4, block=0, zero=False, size=32, inner=32, count=3, tokens=4, fused=True, mixing=False,
+                  **attributes):
+        def layer(rows, columns):
+            scales = (count, rows, columns // block) if block else (count, rows)
+            return [u8(count, rows, columns * bits // 8), np.abs(f32(*scales)) * 0.05 + 0.01, f32(count, rows)]
+
+        rows = inner * (2 if fused else 1)
+        inputs = [f32(tokens, size), f32(tokens, count)] + layer(rows, size) + layer(size, inner)
+        inputs += [None] * 3
+        blocks = lambda columns: -(-columns // block * bits // 8)
+        inputs += [u8(count, rows, blocks(size)), u8(count, size, blocks(inner)), None] if zero else [None] * 3
+        inputs += [np.abs(f32(tokens, count)) if mixing else None]
+        while inputs[-1] is None:
+            inputs.pop()
+        kind = {"activation_type": "swiglu", "swiglu_fusion": 1} if fused else {"activation_type": "silu"}
+        write(f"qmoe_{name}", "QMoE", inputs, {"k": 2, "expert_weight_bits": bits} | kind | attributes
+              | ({"block_size": block} if block else {}))
+
+    q_experts("4")
+    q_experts("8", bits=8)
+    q_experts("4_blocks", block=16, normalize_routing_weights=1)
+    q_experts("4_blocks_zero", block=16, zero=True)
+    q_experts("4_silu", fused=False)
+    q_experts("4_mixing", mixing=True, normalize_routing_weights=1)
+
+    angle = np.outer(np.arange(20), 10000.0 ** (-np.arange(8) / 8))
+    tables = [np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)]
+
+    def gqa(name, s=1, past=0, extra=(), outputs=3, size=16, kind=None, **attributes):
+        inputs = [f32(b, s, 4 * size), f32(b, s, 2 * size), f32(b, s, 2 * size)]
+        inputs += [f32(b, 2, past, size) if kind is None else kind(b, 2, past, size) for _ in range(2)]
+        inputs += [np.array([past + s] * b, np.int32) - 1, scalar(past + s, np.int32), *tables, None] + list(extra)
+        write(f"group_query_attention_{name}", "GroupQueryAttention", inputs,
+              {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1} | attributes, outputs)
+
+    gqa("smooth", past=6, smooth_softmax=1)
+    gqa("sink", s=4, extra=(None, f32(4)))
+    gqa("no_order", s=4, causal=0)
+    gqa("scores", s=3, outputs=4, qk_output=1)
+    gqa("weights", past=3, outputs=4, qk_output=2)
+    for kind, scale in (("PER_TENSOR", lambda: scalar(0.02).reshape(1)), ("PER_CHANNEL", lambda: np.abs(f32(2 * 16)) * 0.02 + 0.01)):
+        gqa(f"cache_{kind.lower()}", past=3, kind=s8, extra=(None, None, scale(), scale()), k_quant_type=kind,
+            v_quant_type=kind, kv_cache_bit_width=8)
+
+
+def more_fused():
+    last, first = (0, 2, 3, 1), (0, 3, 1, 2)
+    x, y = [scalar(0.053), scalar(117, np.uint8)], [scalar(0.071), scalar(90, np.uint8)]
+    window = {"kernel_shape": [3, 3], "strides": [2, 1], "pads": [1, 0, 1, 1]}
+    write("qlinear_conv_last", "QLinearConv",
+          [u8(1, 5, 6, 2), *x, s8(3, 2, 3, 3), np.abs(f32(3)) * 0.02 + 0.01, np.zeros(3, np.int8), *y,
+           ids(200, 3, dtype=np.int32)], window | {"channels_last": 1}, fixed=(1, 2, 3, 4, 5, 6, 7, 8))
+    write("nhwc_max_pool", "NhwcMaxPool", [u8(1, 5, 6, 2)], window)
+    image, weight, bias, more = f32(1, 5, 6, 2), f32(3, 2, 3, 3), f32(3), f32(1, 3, 5, 3)
+    conv = plain_op("Conv", image.transpose(first), weight, bias, **window).transpose(last)
+    write("nhwc_conv", "NhwcConv", [image, weight, bias], window, wanted=[conv])
+    write("nhwc_fused_conv", "NhwcFusedConv", [image, weight, bias, more],
+          window | {"activation": "Relu"}, wanted=[np.maximum(conv + more, 0)])
+    write("matmul_integer16", "MatMulInteger16",
+          [(s8(2, 3, 4) * np.int16(100)), (s8(4, 5) * np.int16(100))])
+    a, b, c = f32(2, 3, 4), f32(4, 5) * np.float32(0.5), f32(5)
+    write("fused_matmul_activation", "FusedMatMulActivation", [a.transpose(0, 2, 1), b],
+          {"transA": 1, "alpha": 0.5, "activation": "LeakyRelu", "activation_alpha": 0.1},
+          wanted=[plain_op("LeakyRelu", a @ b * np.float32(0.5), alpha=0.1)])
+    write("fused_matmul_softmax", "FusedMatMulActivation", [a, b], {"activation": "Softmax", "activation_axis": 1},
+          wanted=[plain_op("Softmax", a @ b, axis=1)])
+    write("gemm_fast_gelu", "GemmFastGelu", [a, b, c], wanted=[plain_op("Gelu", a @ b + c, approximate="tanh")])
+    d, e = f32(2, 3, 8), f32(8)
+    write("bias_add", "BiasAdd", [d, e, d[::-1].copy()], wanted=[d + e + d[::-1]])
+    left, right = np.split(d + e, 2, axis=-1)
+    write("bias_split_gelu", "BiasSplitGelu", [d, e], wanted=[left * plain_op("Gelu", right.copy())])
+    scores, mask = f32(2, 3, 4, 4), f32(2, 1, 1, 4)
+    write("bias_softmax", "BiasSoftmax", [scores, mask], {"axis": 3, "is_inner_broadcast": 1},
+          wanted=[plain_op("Softmax", scores + mask, axis=3)])
+    image, skip, shift, gamma, beta = f32(2, 3, 4, 6), f32(2, 6), f32(6), f32(6), f32(6)
+
+    def norm(v):
+        n = plain_op("GroupNormalization", v.transpose(first).copy(), gamma, beta, num_groups=2, epsilon=1e-5)
+        return n.transpose(last)
+
+    write("group_norm", "GroupNorm", [image, gamma, beta], {"groups": 2}, wanted=[norm(image)])
+    summed = image + skip[:, None, None] + shift
+    silu = norm(summed) / (1 + np.exp(-norm(summed)))
+    write("skip_group_norm", "SkipGroupNorm", [image, gamma, beta, skip, shift], {"groups": 2, "activation": 1}, 2,
+          wanted=[silu, summed])
+    write("gated_rms_norm", "GatedRMSNorm", [f32(2, 3, 8), f32(4), f32(2, 3, 8)])
+    write("scaled_silu", "ScaledSiLU", [f32(2, 8)], {"alpha": 1.5})
+    q = u8(2, 3, 4)
+    mean = ((q.astype(np.float32) - 117) * np.float32(0.053)).mean(axis=1)
+    write("qlinear_reduce_mean", "QLinearReduceMean", [q, *x, *y], {"axes": [1], "keepdims": 0},
+          wanted=[plain_op("QuantizeLinear", mean, *y)])
+    words, segments = ids(10, 2, 4, dtype=np.int32), ids(2, 2, 4, dtype=np.int32)
+    scales = [scalar(s) for s in (0.02, 0.01, 0.03, 0.05, 0.04)]
+    zeros = [scalar(z, np.uint8) for z in (120, 128, 100, 30, 128)]
+    write("q_embed_layer_norm", "QEmbedLayerNormalization",
+          [words, segments, u8(10, 8), u8(6, 8), u8(2, 8), u8(8), u8(8),
+           np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32), *scales, *zeros], {}, 2)
+    write("cdist", "CDist", [f32(3, 4), f32(2, 4)], {"metric": "euclidean"})
+    write("unfold_tensor", "UnfoldTensor", [f32(2, 7, 3)], {"dim": 1, "size": 3, "step": 2})
+    gate, up = f32(2, 3, 4), f32(2, 3, 4)
+    g, l = np.minimum(gate, 1), np.clip(up, -1, 1)
+    write("swiglu", "SwiGLU", [gate, up], {"activation_alpha": 1.702, "activation_beta": 1.0, "limit": 1.0},
+          wanted=[g / (1 + np.exp(-1.702 * g)).astype(np.float32) * (l + 1)])
+    cos, sin = f32(16, 6), f32(16, 6)
+    for layout, sections in ((0, [2, 3, 1]), (1, [2, 2, 2])):
+        write(f"m_rotary_embedding_{layout}", "MRotaryEmbedding", [f32(2, 3, 24), ids(16, 3, 2, 3), cos, sin],
+              {"mrope_section": sections, "mrope_layout": layout, "num_heads": 2})
+    write("gather_nd", "GatherND", [f32(3, 4), ids(3, 2, 1)])
+    write("grid_sample", "GridSample", [f32(1, 2, 4, 5), np.clip(f32(1, 3, 3, 2), -1, 1)], {"mode": "bicubic"})
+    write("pad", "Pad", [f32(2, 3), np.array([1, 0, 0, 2]), scalar(0.5)], {"mode": "constant"})
+    write("causal_conv_dilated", "CausalConvWithState", [f32(2, 3, 6), f32(3, 1, 3), f32(3), f32(2, 3, 4)],
+          {"dilation": 2, "activation": "silu"}, 2)
+    write("linear_attention", "LinearAttention",
+          [f32(1, 3, 8), f32(1, 3, 8) * np.float32(0.2), f32(1, 3, 8), f32(1, 2, 4, 4), -np.abs(f32(1, 3, 2)),
+           np.abs(f32(1, 3, 2))], {"q_num_heads": 2, "kv_num_heads": 2}, 2)
+
+
+def classic():
+    """Of ai.onnx.ml."""
+    def ml(name, op, inputs, attributes, outputs=1):
+        write(f"ml_{name}", op, inputs, attributes, outputs, domain="ai.onnx.ml", version=3)
+
+    ml("scaler", "Scaler", [f32(3, 4)], {"offset": [0.5, 1, -1, 2], "scale": [2.0, 1, 0.5, 3]})
+    ml("scaler_integers", "Scaler", [ids(9, 3, 4)], {"offset": [0.5], "scale": [2.0]})
+    for norm in ("MAX", "L1", "L2"):
+        x = np.abs(f32(3, 4))
+        x[1] = 0
+        ml(f"normalizer_{norm.lower()}", "Normalizer", [x], {"norm": norm})
+    ml("linear_regressor", "LinearRegressor", [f32(3, 4)],
+       {"coefficients": list(f32(8)), "intercepts": [0.5, -1.0], "targets": 2})
+    for post in ("NONE", "LOGISTIC", "SOFTMAX"):
+        ml(f"linear_classifier_{post.lower()}", "LinearClassifier", [f32(5, 4)],
+           {"coefficients": list(f32(12)), "intercepts": [0.5, -1.0, 0.25], "classlabels_ints": [4, 7, 9],
+            "post_transform": post}, 2)
+    ml("feature_vectorizer", "FeatureVectorizer", [f32(3, 2), f32(3, 1)], {"inputdimensions": [2, 1]})
+    x = f32(3, 4)
+    x[1, 2] = np.nan
+    ml("imputer", "Imputer", [x], {"imputed_value_floats": [1.0, 2, 3, 4], "replaced_value_float": float("nan")})
+    ml("imputer_integers", "Imputer", [ids(3, 3, 4)], {"imputed_value_int64s": [7], "replaced_value_int64": 1})
+    ml("one_hot_encoder", "OneHotEncoder", [ids(6, 3)], {"cats_int64s": [1, 3, 4], "zeros": 1})
+
+    def trees(kind, classes, per_leaf, positive=False):
+        """Two trees: of two branches, and of one."""
+        nodes = {"treeids": [0] * 5 + [1] * 3, "nodeids": [0, 1, 2, 3, 4, 0, 1, 2],
+                 "featureids": [0, 1, 0, 0, 0, 2, 0, 0], "values": [0.1, -0.3, 0, 0, 0, 0.2, 0, 0],
+                 "modes": ["BRANCH_LEQ", "BRANCH_GT", "LEAF", "LEAF", "LEAF", "BRANCH_LT", "LEAF", "LEAF"],
+                 "truenodeids": [1, 3, 0, 0, 0, 1, 0, 0], "falsenodeids": [2, 4, 0, 0, 0, 2, 0, 0],
+                 "missing_value_tracks_true": [0, 1, 0, 0, 0, 0, 0, 0], "hitrates": [1.0] * 8}
+        leaves = [(0, 2), (0, 3), (0, 4), (1, 1), (1, 2)]
+        which = [(t, i, c) for t, i in leaves for c in per_leaf]
+        weights = f32(len(which))
+        out = {f"nodes_{k}": v for k, v in nodes.items()}
+        return out | {f"{kind}_treeids": [t for t, _, _ in which], f"{kind}_nodeids": [i for _, i, _ in which],
+                      f"{kind}_ids": [c for _, _, c in which],
+                      f"{kind}_weights": list(np.abs(weights) if positive else weights)} | classes
+
+    for how in ("SUM", "AVERAGE", "MIN", "MAX"):
+        ml(f"tree_regressor_{how.lower()}", "TreeEnsembleRegressor", [f32(6, 3)],
+           trees("target", {"n_targets": 2, "aggregate_function": how, "base_values": [0.5, -0.5]}, (0, 1)))
+    three = {"classlabels_int64s": [3, 5, 8], "base_values": [0.1, 0.2, 0.3]}
+    ml("tree_classifier_three", "TreeEnsembleClassifier", [f32(6, 3)],
+       trees("class", three | {"post_transform": "SOFTMAX"}, (0, 1, 2)), 2)
+    for name, positive, post, base in (("positive", True, "NONE", []), ("signed", False, "NONE", []),
+                                       ("logistic", False, "LOGISTIC", [0.25]), ("softmax", True, "SOFTMAX", [])):
+        two = {"classlabels_int64s": [10, 20], "post_transform": post} | ({"base_values": base} if base else {})
+        ml(f"tree_classifier_{name}", "TreeEnsembleClassifier", [f32(6, 3)], trees("class", two, (0,), positive), 2)
+
+
 def left_out():
     """Of ONNX's own ops."""
     def onnx_op(name, op, inputs, attributes=None, outputs=1, **more):
@@ -273,7 +509,7 @@ def plain(member):  # the same bytes whenever and by whomever it is made
 
 if __name__ == "__main__":
     onnxruntime.set_default_logger_severity(4)
-    for family in (norms, fused, quantised, attention, left_out):
+    for family in (norms, fused, quantised, attention, left_out, more_attention, more_fused, classic):
         family()
     with gzip.GzipFile(ARCHIVE, "wb", mtime=0) as zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
         for test in sorted(HERE.iterdir()):

@@ -23,11 +23,21 @@ TensorType typed(DType t, std::initializer_list<int64_t> shape) {
   return type;
 }
 
+// How the inputs of a use are quantised, and which of its operands are constants.
+struct Scheme {
+  double scale = 0.0625;
+  int64_t zero = 0;
+  bool with_constants = true;
+};
+// What is defined for some values alone is tabulated where the integers stand for no others: not negative ones (sqrt),
+// or those from -1 to 1 (asin).
+constexpr Scheme kOtherSchemes[] = {{0.0625, -128}, {0.0078125, 0}};
+
 // A graph with one use of the record on values that are quantised; nothing where it has no place in one.
 class Quantised {
  public:
-  Quantised(const Record& record, const Instance& use, uint64_t seed, bool with_constants)
-      : record_(record), use_(use), seed_(seed), with_constants_(with_constants) {}
+  Quantised(const Record& record, const Instance& use, uint64_t seed, const Scheme& scheme)
+      : record_(record), use_(use), seed_(seed), scheme_(scheme) {}
 
   Result<Graph> run() {
     DLC_TRY(const auto tensors, random_operands(use_, seed_));
@@ -45,7 +55,7 @@ class Quantised {
     for (const ValueId v : g_.node(n).outputs) {
       ValueId out = v;
       if (g_.value(v).type.dtype == kF32) {
-        DLC_TRY(out, step("quantize_linear", v, {{"to", kS8}, {"axis", Expr(0)}}));
+        DLC_TRY(out, step("quantize_linear", v, {{"to", kS8}, {"axis", Expr(0)}}, {}));
       }
       g_.outputs.push_back(out);
       g_.output_names.push_back("y" + std::to_string(g_.outputs.size()));
@@ -54,10 +64,11 @@ class Quantised {
   }
 
  private:
-  Result<ValueId> step(const std::string& op, ValueId v, Attrs attrs) {
+  Result<ValueId> step(const std::string& op, ValueId v, Attrs attrs, const Scheme& scheme) {
     DLC_TRY(Tensor scale, Tensor::make(kF32, {}));
-    scale.set_double(0, 0.0625);
+    scale.set_double(0, scheme.scale);
     DLC_TRY(Tensor zero, Tensor::make(kS8, {}));
+    zero.set_int(0, scheme.zero);
     const ValueId s = g_.add_constant(g_.unique_name("scale"), std::move(scale));
     const ValueId z = g_.add_constant(g_.unique_name("zero"), std::move(zero));
     DLC_TRY(const NodeId n,
@@ -66,7 +77,7 @@ class Quantised {
   }
 
   Result<ValueId> value(const TensorType& type, const Tensor& t, bool first) {
-    const bool is_constant = !first && with_constants_;
+    const bool is_constant = !first && scheme_.with_constants;
     if (type.dtype != kF32 || (is_constant && type.shape.size() < 2)) return g_.add_constant(g_.unique_name("c"), t);
     ValueId q = kNoValue;
     if (!is_constant) {
@@ -76,15 +87,24 @@ class Quantised {
       for (int64_t i = 0; i < weights.elements(); ++i) weights.set_double(i, static_cast<double>(i % 15 - 7));
       q = g_.add_constant(g_.unique_name("w"), std::move(weights));
     }
-    return step("dequantize_linear", q, {{"axis", Expr(0)}});
+    return step("dequantize_linear", q, {{"axis", Expr(0)}}, is_constant ? Scheme() : scheme_);
   }
 
   const Record& record_;
   const Instance& use_;
   uint64_t seed_;
-  bool with_constants_;
+  Scheme scheme_;
   Graph g_;
 };
+
+// Most attributes are at their defaults in most models, and what may be absent is.
+Instance plainest(const Record& record, Instance use) {
+  for (const AttrInfo& a : record.attributes())
+    if (!a.required) use.attrs.erase(a.name);
+  for (size_t i = 0; i < use.operands.size(); ++i)
+    if (record.operands()[i].optional) use.operands[i] = Operand::absent();
+  return use;
+}
 
 bool is_placed(Graph g, const HwDescription& hw, const std::string& device, const AskDevice& ask) {
   auto recipes = load_recipes(hw);
@@ -113,19 +133,21 @@ std::vector<std::string> types_of(const RecordSet& set, const Record& record) {
 
 bool runs_quantised(const Record& record, const HwDescription& hw, const std::string& device, const AskDevice& ask) {
   if (record.is_extern() || record.name() == "quantize_linear" || record.name() == "dequantize_linear") return false;
-  const auto runs = [&](const Instance& use, uint64_t seed, bool with_constants) {
-    auto g = Quantised(record, use, seed, with_constants).run();
+  const auto runs = [&](const Instance& use, uint64_t seed, const Scheme& scheme) {
+    auto g = Quantised(record, use, seed, scheme).run();
     return g && is_placed(*std::move(g), hw, device, ask);
   };
   for (const auto& shape : {typed(kF32, {1, 16, 8, 8}), typed(kF32, {1, 4, 6, 6}), typed(kF32, {1, 16})})
     for (uint64_t seed = 0; seed < kMoreSeeds; ++seed) {
       const auto use = generate(RecordSet::builtin(), record, seed, {.tries = kTries, .given = shape});
       if (!use) continue;
-      Instance plain = *use;  // most attributes are at their defaults in most models
-      for (const AttrInfo& a : record.attributes())
-        if (!a.required) plain.attrs.erase(a.name);
-      for (const Instance* one : {&std::as_const(plain), &*use})
-        if (runs(*one, seed, true) || (use->operands.size() > 1 && runs(*one, seed, false))) return true;
+      const Instance plain = plainest(record, *use);
+      for (const Instance* one : {&plain, &*use})
+        for (const bool constants : {true, false})
+          if ((constants || use->operands.size() > 1) && runs(*one, seed, {.with_constants = constants})) return true;
+      if (use->operands.size() > 1 || seed > 0) continue;
+      for (const Scheme& scheme : kOtherSchemes)
+        if (runs(plain, seed, scheme)) return true;
     }
   return false;
 }
