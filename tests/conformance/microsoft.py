@@ -347,7 +347,7 @@ def more_attention():
     gqa("no_order", s=4, causal=0)
     gqa("scores", s=3, outputs=4, qk_output=1)
     gqa("weights", past=3, outputs=4, qk_output=2)
-    for kind, scale in (("PER_TENSOR", lambda: scalar(0.02).reshape(1)), ("PER_CHANNEL", lambda: np.abs(f32(2 * 16)) * 0.02 + 0.01)):
+    for kind, scale in (("PER_TENSOR", lambda: scalar(0.0213).reshape(1)), ("PER_CHANNEL", lambda: np.abs(f32(2 * 16)) * 0.02 + 0.01)):
         gqa(f"cache_{kind.lower()}", past=3, kind=s8, extra=(None, None, scale(), scale()), k_quant_type=kind,
             v_quant_type=kind, kv_cache_bit_width=8)
 
@@ -367,7 +367,7 @@ def more_fused():
           window | {"activation": "Relu"}, wanted=[np.maximum(conv + more, 0)])
     write("matmul_integer16", "MatMulInteger16",
           [(s8(2, 3, 4) * np.int16(100)), (s8(4, 5) * np.int16(100))])
-    a, b, c = f32(2, 3, 4), f32(4, 5) * np.float32(0.5), f32(5)
+    a, b, c = f32(2, 3, 4), f32(4, 5) * np.float32(0.2), f32(5) * np.float32(0.2)
     write("fused_matmul_activation", "FusedMatMulActivation", [a.transpose(0, 2, 1), b],
           {"transA": 1, "alpha": 0.5, "activation": "LeakyRelu", "activation_alpha": 0.1},
           wanted=[plain_op("LeakyRelu", a @ b * np.float32(0.5), alpha=0.1)])
