@@ -381,3 +381,30 @@ TEST_CASE("compare and bisect carry types that numpy has not to onnxruntime", "[
     CHECK(json_of(f, "bisect m.onnx --against onnxruntime")["match"] == true);
   }
 }
+
+TEST_CASE("explain says how often a node of a function is there", "[cli]") {
+  const Folder f("explain_function");
+  auto m = model();
+  m.set_ir_version(9);
+  auto* domain = m.add_opset_import();
+  domain->set_domain("my");
+  domain->set_version(1);
+  auto* function = m.add_functions();
+  function->set_domain("my");
+  function->set_name("Twice");
+  function->add_input("a");
+  function->add_output("b");
+  *function->add_opset_import() = m.opset_import(0);
+  auto* inner = function->add_node();
+  inner->set_op_type("Exp");
+  inner->set_name("e");
+  inner->add_input("a");
+  inner->add_output("b");
+  input(m, "x", {4});
+  node(m, "Twice", "one", {"x"}, "y")->set_domain("my");
+  node(m, "Twice", "two", {"y"}, "z")->set_domain("my");
+  output(m, "z", {4});
+  f.write("m.onnx", m);
+  for (const auto& n : json_of(f, "explain m.onnx")["nodes"]) CHECK(n["times"] == (n["node"] == "e" ? 2 : 1));
+  CHECK_THAT(must_succeed(f, "explain m.onnx").out, Contains("(the same in 2 calls)"));
+}

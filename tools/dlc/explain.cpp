@@ -144,6 +144,7 @@ Result<Json> explanation(const Built& b) {
       nodes.push_back(node_json(f.node, f.op, into == device_of.end() ? "" : into->second, {}, kFolded, f.why, "", 0));
     }
   in_order_of(b.origins, nodes);
+  for (Json& n : nodes) n["times"] = std::max<int64_t>(b.origins.times(n["node"].get<std::string>()), 1);
   for (const NumericsReport::Kept& k : b.numerics.kept)
     in_float.push_back({{"node", k.name}, {"op", k.op}, {"why", k.why}});
   for (const Diagnostic& d : b.problems) problems.push_back(to_json(d));
@@ -168,6 +169,8 @@ std::string explanation_text(const Json& explanation) {
       where = how.empty() ? rule : how;
     else if (!is_folded && !how.empty() && told.insert(text_of(n, "device") + " " + where).second)
       where += ": " + how;
+    if (const auto times = field<int64_t>(n, "times"); times > 1)
+      where += fmt::format(" (the same in {} calls)", times);
     text += fmt::format("{:<{}} {:<18} {:<6} {}\n", text_of(n, "node"), widest, text_of(n, "op"), text_of(n, "device"),
                         where);
     if (!is_folded && !why.empty()) {

@@ -53,6 +53,14 @@ std::vector<std::string> Origins::names() const {
   return out;
 }
 
+int64_t Origins::times(const std::string& name) const {
+  return std::ranges::count_if(nodes_, [&](const OnnxNode& n) {
+    if (n.name == name) return true;
+    return std::any_of(origins_.begin() + n.first, origins_.begin() + n.end,
+                       [&](const Origin& o) { return std::ranges::count(o.names, name) > 0; });
+  });
+}
+
 std::set<std::string> Origins::nearest(const OnnxNode& n, const std::set<std::string>& names, bool readers) const {
   std::set<std::string> found;
   std::set<NodeId> seen;

@@ -30,6 +30,8 @@ class Origins {
   Origins(const Graph& g, std::vector<OnnxNode> nodes);
 
   std::vector<std::string> names() const;  // of the model's nodes, in order
+  // In how many of the model's nodes there is one of this name: a function's is in each of its calls.
+  int64_t times(const std::string& name) const;
   // Of every node of the model that is none of `called` (the names of kernels), in the model's order.
   std::vector<Fate> fates(const Graph& now, const std::set<std::string>& called) const;
 
