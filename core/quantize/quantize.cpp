@@ -105,7 +105,9 @@ class Quantizer {
     p_.steps.clear();
     for (const auto& [share, histograms] : together)
       p_.steps.emplace(share, step_of(choose_range(histograms, o_), o_.symmetric));
-    p_.weights = o_.method;
+    for (const Layer& l : plan_.layers)
+      if (l.weight_axis >= 0 && !p_.weight_scales.contains(l.root))
+        p_.weight_scales.emplace(l.root, scales_of(g_, l, o_.method));
   }
 
   Result<> correct() {

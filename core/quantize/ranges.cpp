@@ -8,7 +8,8 @@ namespace dlc::quantization {
 namespace {
 
 constexpr size_t kBins = 2048;
-constexpr int kTries = 64;           // of each end of a range, and of the scale of a weight
+constexpr int kTries = 64;           // of each end of a range
+constexpr int kWeightTries = 24;     // of the scale of a weight, down to half of what holds all
 constexpr double kNarrowest = 0.25;  // of the whole range, that mse tries
 
 double width(const Reach& r) { return r.hi - r.lo; }
@@ -120,8 +121,8 @@ double weight_scale(std::span<const double> weights, RangeMethod method) {
   for (const double w : weights) most = std::max(most, std::abs(w));
   double best = most / 127, least = INFINITY;
   if (method != RangeMethod::mse) return best;
-  for (int i = 0; i < kTries; ++i) {
-    const double scale = most / 127 * (1 - 0.5 * i / kTries);
+  for (int i = 0; i < kWeightTries; ++i) {
+    const double scale = most / 127 * (1 - 0.5 * i / kWeightTries);
     if (!(scale > 0)) break;
     double sum = 0;
     for (const double w : weights) {

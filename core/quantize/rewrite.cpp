@@ -9,6 +9,15 @@ namespace {
 
 constexpr double kMostBias = 1 << 30;  // steps: room for the products beside it in s32
 
+// Which output channel an element of a weight belongs to.
+struct WeightChannels {
+  int64_t count = 1, inner = 1;
+  WeightChannels(const Tensor& w, int64_t axis) : count(w.shape()[static_cast<size_t>(axis)]) {
+    for (size_t d = static_cast<size_t>(axis) + 1; d < w.shape().size(); ++d) inner *= w.shape()[d];
+  }
+  size_t of(int64_t element) const { return static_cast<size_t>(element / inner % count); }
+};
+
 class Rewriter {
  public:
   Rewriter(const Graph& g, const Plan& plan, const Parameters& p) : g_(g), plan_(plan), p_(p) {
@@ -126,29 +135,24 @@ class Rewriter {
     const Node& n = g_.node(l.root);
     const std::string name = g_.value(n.inputs[1]).name;
     const Tensor& w = *g_.value(n.inputs[1]).constant;
-    const auto axis = static_cast<size_t>(l.weight_axis);
-    const int64_t channels = w.shape()[axis];
-    int64_t inner = 1;
-    for (size_t d = axis + 1; d < w.shape().size(); ++d) inner *= w.shape()[d];
-    std::vector<std::vector<double>> of(static_cast<size_t>(channels));
-    for (int64_t i = 0; i < w.elements(); ++i) of[static_cast<size_t>(i / inner % channels)].push_back(w.get_double(i));
-
+    const WeightChannels channels(w, l.weight_axis);
     const double step = p_.of(plan_, l.inputs[0]).scale;
-    const std::vector<double> bias = bias_of(l, channels);
+    const std::vector<double> bias = bias_of(l, channels.count);
     std::vector<float> scales;
-    for (size_t c = 0; c < of.size(); ++c) {
-      double s = weight_scale(of[c], p_.weights);
+    const std::vector<double>& chosen = p_.weight_scales.at(l.root);
+    for (size_t c = 0; c < chosen.size(); ++c) {
+      double s = chosen[c];
       if (!bias.empty()) s = std::max(s, std::abs(bias[c]) / kMostBias / step);
       const auto scale = static_cast<float>(s);
       scales.push_back(std::isnormal(scale) ? scale : 1);
     }
     DLC_TRY(Tensor q, Tensor::make(kS8, w.shape()));
     for (int64_t i = 0; i < w.elements(); ++i) {
-      const double scale = scales[static_cast<size_t>(i / inner % channels)];
+      const double scale = scales[channels.of(i)];
       q.set_int(i, std::llround(std::clamp(std::nearbyint(w.get_double(i) / scale), -127.0, 127.0)));
     }
-    DLC_TRY(Tensor zero, Tensor::make(kS8, {channels}));
-    DLC_TRY(Tensor scale, Tensor::from<float>(kF32, {channels}, scales));
+    DLC_TRY(Tensor zero, Tensor::make(kS8, {channels.count}));
+    DLC_TRY(Tensor scale, Tensor::from<float>(kF32, {channels.count}, scales));
     const ValueId values[] = {graph().add_constant(graph().unique_name(name + ".q"), std::move(q)),
                               graph().add_constant(graph().unique_name(name + ".scale"), std::move(scale)),
                               graph().add_constant(graph().unique_name(name + ".zero"), std::move(zero))};
@@ -207,6 +211,16 @@ class Rewriter {
 };
 
 }  // namespace
+
+std::vector<double> scales_of(const Graph& g, const Layer& l, RangeMethod method) {
+  const Tensor& w = *g.value(g.node(l.root).inputs[1]).constant;
+  const WeightChannels channels(w, l.weight_axis);
+  std::vector<std::vector<double>> of(static_cast<size_t>(channels.count));
+  for (int64_t i = 0; i < w.elements(); ++i) of[channels.of(i)].push_back(w.get_double(i));
+  std::vector<double> scales;
+  for (const auto& weights : of) scales.push_back(weight_scale(weights, method));
+  return scales;
+}
 
 Result<Rewritten> quantised(const Graph& g, const Plan& plan, const Parameters& p) {
   return Rewriter(g, plan, p).whole();

@@ -9,9 +9,9 @@
 namespace dlc::quantization {
 
 struct Parameters {
-  std::map<ValueId, Step> steps;                     // by Plan::shares
-  std::map<NodeId, std::vector<double>> bias_shift;  // by a layer's root, added to its bias
-  RangeMethod weights = RangeMethod::mse;
+  std::map<ValueId, Step> steps;                        // by Plan::shares
+  std::map<NodeId, std::vector<double>> bias_shift;     // by a layer's root, added to its bias
+  std::map<NodeId, std::vector<double>> weight_scales;  // by a layer's root, a scale for each output channel
   const Step& of(const Plan& plan, ValueId v) const { return steps.at(plan.shares[static_cast<size_t>(v)]); }
 };
 
@@ -21,6 +21,9 @@ struct Rewritten {
   std::vector<ValueId> results;  // of each layer, after quantisation
   std::vector<ValueId> inputs;   // of layers_apart(): the values of the float graph that its inputs are
 };
+
+// The scales of a layer's weights, chosen from these alone.
+std::vector<double> scales_of(const Graph& g, const Layer& l, RangeMethod method);
 
 // The whole graph.
 Result<Rewritten> quantised(const Graph& g, const Plan& plan, const Parameters& p);

@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  std::string data, output;
+  std::string data, output, range = "mse";
   QuantizeOptions quantize;
   std::vector<std::string> keep;
   bool no_bias_correction = false;
@@ -187,6 +187,9 @@ Result<int> run(const Options& o, Context& cx) {
   QuantizeOptions options = o.quantize;
   for (const std::string& name : o.keep) options.keep[name] = "it was asked to";
   options.correct_bias = !o.no_bias_correction;
+  options.method = o.range == "min-max"      ? RangeMethod::min_max
+                   : o.range == "percentile" ? RangeMethod::percentile
+                                             : RangeMethod::mse;
   Progress progress(cx, "steps", 4);
   options.progress = [&](const std::string& step) { progress.step(step); };
   crash::at("quantising");
@@ -207,10 +210,8 @@ void add_quantize(CLI::App& app, Context& cx) {
       ->required()
       ->check(file_name());
   sub->add_option("-o,--output", o->output, "The quantised model: .onnx")->required()->check(file_name());
-  const std::map<std::string, RangeMethod> methods{
-      {"min-max", RangeMethod::min_max}, {"percentile", RangeMethod::percentile}, {"mse", RangeMethod::mse}};
-  sub->add_option("--range", o->quantize.method, "How ranges are chosen: min-max, percentile, mse (the default)")
-      ->transform(CLI::CheckedTransformer(methods));
+  sub->add_option("--range", o->range, "How ranges are chosen: min-max, percentile, mse (the default)")
+      ->check(CLI::IsMember({"min-max", "percentile", "mse"}));
   sub->add_option("--percentile", o->quantize.percentile, "Of the elements inside a range (99.99)")
       ->check(CLI::Range(50.0, 100.0));
   sub->add_flag("--symmetric", o->quantize.symmetric, "Zero points of 0 for activations too");
