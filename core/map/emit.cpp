@@ -66,7 +66,7 @@ Result<int64_t> Emitter::allocate(int space, int64_t bytes, int64_t align, const
 
 Result<> Emitter::copy(const Copy& c) {
   const size_t before = program.size();
-  if (auto ok = emit_copy(machine_, c, program); !ok) {
+  if (auto ok = copier_.emit(c, program); !ok) {
     Loc loc = ok.error().diagnostics.front().loc;  // of the instruction that comes nearest
     loc.node = where_.node;
     return fail(std::move(loc), std::string(ok.error().message()));
@@ -80,15 +80,18 @@ Result<> Emitter::call(const Chain& chain, const Tiling& tiling, const Loc& wher
   where_ = where;
   tile_ = 0;
   shapes_.clear();
+  loaded_.clear();
   const Target& t = *chain.target;
-  Box whole{std::vector<int64_t>(t.loops.size(), 0), std::vector<int64_t>(t.loops.size(), 1)};
-  for (const Box& box : boxes(t, tiling.tile, tiling.order, whole)) {
+  const Box whole{std::vector<int64_t>(t.loops.size(), 0), std::vector<int64_t>(t.loops.size(), 1)};
+  tiles_ = boxes(t, tiling.tile, tiling.order, whole);
+  for (const Box& box : tiles_) {
     const size_t before = program.size();
     if (auto ok = tile(tiling, box); !ok) {
       // What is still there from before leaves holes: the tile gets the memories to itself.
       rings_.clear();
       program.resize(before);
       tiles.resize(before);
+      loaded_.clear();
       DLC_CHECK(tile(tiling, box));
     }
     for (auto& [state, r] : rings_) r.end_tile();
@@ -128,6 +131,31 @@ Result<const Solved*> Emitter::shape_of(size_t p, const Box& box, bool accumulat
   auto solved = solve(machine_, *chain_, plan, origin, base, temps_, accumulate, &why);
   if (!solved) return fail(where_, why);
   return &shapes_.emplace(std::move(key), std::move(*solved)).first->second;
+}
+
+// The instruction of this shape with other addresses. Only its address fields differ from one tile to the next.
+Result<Instruction> Emitter::at_addresses(const Plan& plan, const Box& box, const std::vector<int64_t>& base,
+                                          Instruction i, bool accumulate) const {
+  const HwInsn& what = *plan.pattern->what;
+  std::map<int, int64_t> fields;
+  bool alone = true;
+  const auto put = [&](const Operand& o, int64_t address) {
+    const auto field = address_field(o.address.base);
+    const int64_t left = field ? address - constant_part(o.address.base) : 0;
+    if (!field) return o.address.base.constant() == address;
+    const int f = what.field(field->name);
+    if (f < 0 || left % field->scale != 0) return false;
+    const auto [it, fresh] = fields.emplace(f, left / field->scale);
+    return it->second == left / field->scale;
+  };
+  for (size_t r = 0; r < plan.reads.size(); ++r) alone = alone && put(plan.reads[r], base[r]);
+  alone = alone && put(plan.store, base.back());
+  for (const auto& [f, value] : fields) i.fields[static_cast<size_t>(f)] = value;
+  if (alone && check_instruction(*machine_.hw, i)) return i;
+  std::string why;
+  const auto solved = solve(machine_, *chain_, plan, box, base, temps_, accumulate, &why);
+  if (!solved) return fail(where_, why);
+  return solved->instruction;
 }
 
 std::vector<Emitter::Group> Emitter::groups(const Plan& plan, const Solved& shape) const {
@@ -172,10 +200,8 @@ Result<> Emitter::issue(size_t p, const Box& box, bool accumulate) {
     temps_[p] = shape->store;
   }
   base.back() = temp_address_[p];
-  std::string why;
-  const auto solved = solve(machine_, *chain_, plan, box, base, temps_, accumulate, &why);
-  if (!solved) return fail(where_, why);
-  program.push_back(solved->instruction);
+  DLC_TRY(Instruction instruction, at_addresses(plan, box, base, shape->instruction, accumulate));
+  program.push_back(std::move(instruction));
   tiles.push_back(tile_);
   for (auto& [state, r] : rings_) r.release();
   if (plan.store.kind == OperandKind::data) return store_result(plan, box, base.back());
@@ -192,7 +218,7 @@ Copy region_copy(const Layout& layout, const Region& r, const Place& place) {
   const auto words = layout.words();
   int64_t stride = layout.lanes * layout.element_bytes;
   for (size_t d = words.size(); d-- > 0; stride *= words[d]) {
-    CopyDim dim{r.extent[d], stride, 0, -1};
+    CopyDim dim{r.extent[d], stride * r.step[d], 0, -1};
     if (r.may_leave[d] && r.base[d] < 0) {
       dim.low = r.base[d];
       dim.size = words[d];
@@ -211,7 +237,7 @@ Copy region_copy(const Layout& layout, const Region& r, const Place& place) {
 namespace {
 
 // Keys of what is loaded from a buffer begin so.
-std::string key_of(int buffer) { return fmt::format("b{} ", buffer); }
+std::string key_of_buffer(int buffer) { return fmt::format("b{} ", buffer); }
 
 }  // namespace
 
@@ -223,8 +249,8 @@ Result<int64_t> Emitter::load_data(const Operand& o, const Box& box) {
   const auto fill = t.fill.find(o.tensor);
   const int buffer = t.buffers[static_cast<size_t>(o.tensor)];
   const std::string key =
-      key_of(buffer) + fmt::format("{} {} {}", fmt::join(region->base, ","), fmt::join(region->extent, ","),
-                                   fill == t.fill.end() ? 0 : fill->second);
+      key_of_buffer(buffer) + fmt::format("{} {} {} {}", fmt::join(region->base, ","), fmt::join(region->extent, ","),
+                                          fmt::join(region->step, ","), fill == t.fill.end() ? 0 : fill->second);
   if (const auto at = ring(o.space).find(key)) return *at;
   Copy c = region_copy(layout, *region, places_.at(buffer));
   c.space = o.space;
@@ -243,17 +269,15 @@ Result<> Emitter::store_result(const Plan& plan, const Box& box, int64_t address
   const int buffer = t.buffers[static_cast<size_t>(plan.store.tensor)];
   Copy c = region_copy(layout, *region, places_.at(buffer));
   // A value may lie in the bytes of another (`over`): what was loaded of that one is no longer what the buffer holds.
-  for (auto& [state, r] : rings_) r.forget(key_of(buffer));
+  for (auto& [state, r] : rings_) r.forget(key_of_buffer(buffer));
   c.load = false;
   c.space = plan.store.space;
   c.address = address;
   return copy(c);
 }
 
-Result<int64_t> Emitter::load_group(const Plan& plan, const Group& g, const Box& box, const Solved& shape) {
-  std::string key = fmt::format("c{} {}", calls_, g.members.front());
-  for (size_t p = 0; p < chain_->plans.size(); ++p)
-    if (&chain_->plans[p] == &plan) key += fmt::format(" p{}", p);
+std::string Emitter::key_of(const Plan& plan, const Group& g, const Box& box) const {
+  std::string key = fmt::format("c{} {} p{}", calls_, g.members.front(), &plan - chain_->plans.data());
   for (size_t l = 0; l < box.offset.size(); ++l) {
     const std::string& var = chain_->target->loops[l].var;
     for (const size_t i : g.members)
@@ -262,26 +286,66 @@ Result<int64_t> Emitter::load_group(const Plan& plan, const Group& g, const Box&
         break;
       }
   }
+  return key;
+}
+
+int64_t Emitter::image(const Plan& plan, const Group& g, const Box& box, const Solved& shape, const std::string& key,
+                       int64_t size) {
+  const auto [at, fresh] = images_.emplace(key, weight_bytes_);
+  if (!fresh) return at->second;
+  const int64_t align = machine_.hw->state_of(machine_.weights).align;
+  weight_bytes_ += ceil_div(size, align) * align;
+  if (trial_) return at->second;
+  const auto bytes = image_of(plan, g, box, shape);
+  weights.insert(weights.end(), bytes.begin(), bytes.end());
+  weights.resize(static_cast<size_t>(weight_bytes_));
+  return at->second;
+}
+
+// Constants of the tiles to come lie behind each other as those of this one do, so one instruction loads many: as many
+// as have been loaded so far, so that the first tile need not wait for those of others, or for few of them.
+constexpr int64_t kFirstWords = 256;
+
+Result<int64_t> Emitter::load_group(const Plan& plan, const Group& g, const Box& box, const Solved& shape) {
+  const std::string key = key_of(plan, g, box);
   if (const auto at = ring(g.space).find(key)) return *at - g.low;
   const int64_t word = machine_.hw->state_of(g.space).elem.bytes();
-  const int64_t size = ceil_div(g.high - g.low, word) * word;
-  const auto [image, fresh] = images_.emplace(key, static_cast<int64_t>(weights.size()));
-  if (fresh) {
-    auto bytes = image_of(plan, g, box, shape);
-    bytes.resize(static_cast<size_t>(size));
-    weights.insert(weights.end(), bytes.begin(), bytes.end());
-    const int64_t align = machine_.hw->state_of(machine_.weights).align;
-    weights.resize(static_cast<size_t>(ceil_div(static_cast<int64_t>(weights.size()), align) * align));
-  }
-  DLC_TRY(const int64_t address, allocate(g.space, size, std::lcm(alignment(g.base), word), key, false));
+  const int64_t size = ceil_div(g.high - g.low, word) * word, align = std::lcm(alignment(g.base), word);
   Copy c;
   c.space = g.space;
-  c.address = address;
   c.segment = machine_.weights;
-  c.offset = image->second;
-  c.dims.push_back({size / word, word, 0, -1});
+  c.offset = image(plan, g, box, shape, key, size);
+  std::vector<std::string> keys{key};
+  int64_t& loaded = loaded_[fmt::format("{} {}", g.members.front(), &plan - chain_->plans.data())];
+  const int64_t first = kFirstWords * word / std::max<int64_t>(size, 1);
+  const int64_t most = std::min(std::max(loaded, first), ring(g.space).capacity() / 4 / std::max<int64_t>(size, 1));
+  if (size % align == 0 && size % machine_.hw->state_of(machine_.weights).align == 0) {
+    for (size_t next = static_cast<size_t>(tile_) + 1; next < tiles_.size() && std::ssize(keys) < most; ++next) {
+      Box other = tiles_[next];
+      for (size_t l = 0; l < other.offset.size(); ++l) {
+        if (!chain_->target->loops[l].reduction) continue;
+        other.offset[l] = box.offset[l];
+        other.extent[l] = box.extent[l];
+      }
+      if (other.extent != box.extent) break;
+      std::string more = key_of(plan, g, other);
+      if (more == keys.back()) continue;
+      if (ring(g.space).has(more) || std::ranges::find(keys, more) != keys.end()) break;
+      if (image(plan, g, other, shape, more, size) != c.offset + std::ssize(keys) * size) break;
+      keys.push_back(std::move(more));
+    }
+  }
+  auto at = ring(g.space).allocate(size * std::ssize(keys), align, key, false);
+  if (!at) keys.resize(1);
+  if (!at) {
+    DLC_TRY(at, allocate(g.space, size, align, key, false));
+  }
+  c.address = *at;
+  for (size_t i = 0; i < keys.size(); ++i) ring(g.space).put(keys[i], *at + static_cast<int64_t>(i) * size, size);
+  loaded += std::ssize(keys);
+  c.dims.push_back({size * std::ssize(keys) / word, word, 0, -1});
   DLC_CHECK(copy(c));
-  return address - g.low;
+  return c.address - g.low;
 }
 
 std::vector<std::byte> Emitter::image_of(const Plan& plan, const Group& g, const Box& box, const Solved& shape) const {
@@ -291,60 +355,53 @@ std::vector<std::byte> Emitter::image_of(const Plan& plan, const Group& g, const
   for (const TargetLoop& l : t.loops) vars.push_back(l.var);
   vars.push_back("data");
   struct Line {
-    int64_t base;
+    int64_t value;  // where the walk is
     std::vector<int64_t> k;
     int64_t bound;
   };
   const auto line = [&](const Expr& e, int64_t bound) {
     Line l{0, std::vector<int64_t>(vars.size(), 0), bound};
     if (const auto a = affine(e, vars)) {
-      l.base = a->base.constant().value_or(0);
+      l.value = a->base.constant().value_or(0);
       for (size_t i = 0; i < vars.size(); ++i) l.k[i] = a->coefficients[i].constant().value_or(0);
     }
+    for (size_t i = 0; i < box.offset.size(); ++i) l.value += l.k[i] * box.offset[i];
     return l;
   };
-  std::vector<Line> valid;
-  for (const auto& [e, bound] : t.valid) valid.push_back(line(e, bound));
+  struct Step {  // a loop that moves the place in the image
+    size_t loop;
+    int64_t count, stride, at;
+  };
   for (const size_t member : g.members) {
     const Operand& o = plan.reads[member];
-    const Placement& place = shape.reads[member];
     const Tensor* tensor = o.tensor >= 0 ? &t.constants.at(o.tensor) : nullptr;
-    std::vector<Line> index;
-    for (size_t d = 0; d < o.index.size(); ++d) index.push_back(line(o.index[d], t.shape(o.tensor)[d]));
-    // Loops that move the place in the image.
-    std::vector<size_t> walk;
+    std::vector<Step> steps;
     for (size_t l = 0; l < t.loops.size(); ++l)
-      if (box.extent[l] > 1 && place.strides[l] > 0) walk.push_back(l);
-    const int64_t entries = o.address.data ? o.address.data_extent : 1;
-    std::vector<int64_t> at = box.offset;
-    at.push_back(0);
-    const int64_t part = constant_part(o.address.base) - g.low;
+      if (box.extent[l] > 1 && shape.reads[member].strides[l] > 0)
+        steps.push_back({l, box.extent[l], shape.reads[member].strides[l], 0});
+    if (o.address.data) steps.push_back({t.loops.size(), o.address.data_extent, o.address.data_stride, 0});
+    std::vector<Line> lines;  // of the index, then those that say what is padding
+    for (size_t d = 0; d < o.index.size(); ++d) lines.push_back(line(o.index[d], t.shape(o.tensor)[d]));
+    for (const auto& [e, bound] : t.valid) {
+      Line l = line(e, bound);
+      // Only loops that this operand walks say whether its element is padding.
+      if (std::ranges::any_of(steps, [&](const Step& s) { return l.k[s.loop] != 0; })) lines.push_back(std::move(l));
+    }
+    int64_t offset = constant_part(o.address.base) - g.low;
     while (true) {
-      for (at.back() = 0; at.back() < entries; ++at.back()) {
-        const auto value_of = [&](const Line& l) {
-          int64_t v = l.base;
-          for (size_t i = 0; i < at.size(); ++i) v += l.k[i] * at[i];
-          return v;
-        };
-        bool inside = std::ranges::all_of(valid, [&](const Line& l) {
-          // Only loops that this operand walks say whether its element is padding.
-          const bool mine = std::ranges::any_of(walk, [&](size_t w) { return l.k[w] != 0; });
-          return !mine || value_of(l) < l.bound;
-        });
-        int64_t element = 0;
-        for (const Line& l : index) {
-          const int64_t v = value_of(l);
-          inside = inside && v >= 0 && v < l.bound;
-          element = element * l.bound + v;
-        }
-        int64_t offset = part + at.back() * o.address.data_stride;
-        for (const size_t w : walk) offset += (at[w] - box.offset[w]) * place.strides[w];
-        if (inside) put_int(out.data() + offset, tensor ? tensor->get_int(element) : o.literal, o.address.width);
-      }
-      size_t d = walk.size();
-      while (d > 0 && ++at[walk[d - 1]] == box.offset[walk[d - 1]] + box.extent[walk[d - 1]]) {
-        at[walk[d - 1]] = box.offset[walk[d - 1]];
-        --d;
+      int64_t element = 0;
+      for (size_t d = 0; d < o.index.size(); ++d) element = element * lines[d].bound + lines[d].value;
+      if (std::ranges::all_of(lines, [](const Line& l) { return l.value >= 0 && l.value < l.bound; }))
+        put_int(out.data() + offset, tensor ? tensor->get_int(element) : o.literal, o.address.width);
+      size_t d = steps.size();
+      for (; d > 0; --d) {
+        Step& s = steps[d - 1];
+        const bool again = ++s.at < s.count;
+        const int64_t by = again ? 1 : 1 - s.count;
+        if (!again) s.at = 0;
+        for (Line& l : lines) l.value += by * l.k[s.loop];
+        offset += by * s.stride;
+        if (again) break;
       }
       if (d == 0) break;
     }

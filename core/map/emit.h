@@ -37,7 +37,9 @@ int64_t constant_part(const Expr& e);
 
 class Emitter {
  public:
-  Emitter(const Machine& machine, std::map<int, Place> places) : machine_(machine), places_(std::move(places)) {}
+  // `trial`: only to see whether it can be done; weights are not packed.
+  Emitter(const Machine& machine, std::map<int, Place> places, bool trial = false)
+      : machine_(machine), places_(std::move(places)), copier_(machine), trial_(trial) {}
 
   Result<> call(const Chain& chain, const Tiling& tiling, const Loc& where);
 
@@ -57,6 +59,11 @@ class Emitter {
   Result<> issue(size_t plan, const Box& box, bool accumulate);
   Result<> store_result(const Plan& plan, const Box& box, int64_t address);
   Result<int64_t> load_data(const Operand& o, const Box& box);
+  Result<Instruction> at_addresses(const Plan& plan, const Box& box, const std::vector<int64_t>& base, Instruction i,
+                                   bool accumulate) const;
+  std::string key_of(const Plan& plan, const Group& g, const Box& box) const;
+  int64_t image(const Plan& plan, const Group& g, const Box& box, const Solved& shape, const std::string& key,
+                int64_t size);
   Result<int64_t> load_group(const Plan& plan, const Group& g, const Box& box, const Solved& shape);
   std::vector<std::byte> image_of(const Plan& plan, const Group& g, const Box& box, const Solved& shape) const;
   std::vector<Group> groups(const Plan& plan, const Solved& shape) const;
@@ -69,11 +76,16 @@ class Emitter {
   std::map<int, Place> places_;
   std::map<int, Ring> rings_;
   std::map<std::string, int64_t> images_;  // content key -> offset in weights
+  int64_t weight_bytes_ = 0;
+  Copier copier_;
+  const bool trial_;
 
   const Chain* chain_ = nullptr;
   Loc where_;
   int calls_ = 0;
   int32_t tile_ = 0;
+  std::vector<Box> tiles_;                 // of the call
+  std::map<std::string, int64_t> loaded_;  // how many tiles of a group of constants
   std::vector<Placement> temps_;
   std::vector<int64_t> temp_address_;
   std::map<std::string, Solved> shapes_;

@@ -63,10 +63,17 @@ std::expected<Mapping, Refusal> Mapper::map(const Program& p, const Call& call) 
   }
   const auto target = std::make_shared<const Target>(std::move(*made));
   const std::string kind = kind_of(*target);
+  // What is said against a call has names in it.
+  std::string named = kind;
+  for (const KernelTensor& t : target->kernel.tensors) named += " " + t.name;
+  if (const auto no = refused_.find(named); no != refused_.end()) return std::unexpected(no->second);
   auto it = known_.find(kind);
   if (it == known_.end()) {
     auto found = search(p, call, target);
-    if (!found) return std::unexpected(std::move(found).error());
+    if (!found) {
+      refused_.emplace(std::move(named), found.error());
+      return std::unexpected(std::move(found).error());
+    }
     it = known_.emplace(kind, std::move(*found)).first;
   }
   return Mapping{{target, layouts_of(*target, machine_.lanes), it->second.plans}, it->second.tiling};
@@ -82,7 +89,7 @@ std::expected<Mapper::Known, Refusal> Mapper::search(const Program& p, const Cal
   std::map<int, Place> places;
   for (const int b : target->buffers)
     if (b >= 0) places.emplace(b, Place{machine_.arena, 0});
-  Emitter trial(machine_, std::move(places));
+  Emitter trial(machine_, std::move(places), true);
   if (auto ok = trial.call(*chain, *tiling, where); !ok)
     return std::unexpected(refusal("does not fit", ok.error(), true));
   return Known{std::move(chain->plans), std::move(*tiling)};

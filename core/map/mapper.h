@@ -41,8 +41,9 @@ class Mapper {
                                        const std::shared_ptr<const Target>& target) const;
 
   std::shared_ptr<const HwDescription> hw_;
-  Machine machine_;                     // points into *hw_
-  std::map<std::string, Known> known_;  // by kind of call
+  Machine machine_;                         // points into *hw_
+  std::map<std::string, Known> known_;      // by kind of call
+  std::map<std::string, Refusal> refused_;  // by kind and names
 };
 
 }  // namespace dlc::map

@@ -150,4 +150,49 @@ Result<> emit_copy(const Machine& machine, Copy c, std::vector<Instruction>& out
   return emit_copy(machine, second, out);
 }
 
+std::optional<AddressField> address_field(const Expr& base) {
+  std::optional<AddressField> out;
+  for (const Term& t : base.terms()) {
+    if (t.factors.size() != 1 || t.factors[0].kind() != AtomKind::symbol) continue;
+    if (out) return std::nullopt;
+    out = AddressField{std::string(t.factors[0].name()), t.coefficient};
+  }
+  return out;
+}
+
+Result<> Copier::emit(const Copy& copy, std::vector<Instruction>& out) {
+  std::string key = fmt::format("{} {} {} {}", copy.load, copy.space, copy.segment, copy.fill);
+  for (const CopyDim& d : copy.dims) key += fmt::format(";{} {} {} {}", d.count, d.stride, d.low, d.size);
+  const auto it = known_.find(key);
+  if (it != known_.end() && again(it->second, copy, out)) return {};
+  const size_t before = out.size();
+  DLC_CHECK(emit_copy(machine_, copy, out));
+  if (it == known_.end())
+    known_.emplace(key, Known{copy, {out.begin() + static_cast<std::ptrdiff_t>(before), out.end()}});
+  return {};
+}
+
+// False: the instructions cannot say these addresses.
+bool Copier::again(const Known& known, const Copy& copy, std::vector<Instruction>& out) const {
+  const Mover& m = *machine_.mover(copy.space, copy.load);
+  const size_t before = out.size();
+  for (Instruction i : known.instructions) {
+    bool ok = true;
+    for (const auto& [address, by] : {std::pair(&m.on_chip, copy.address - known.copy.address),
+                                      std::pair(&m.external, copy.offset - known.copy.offset)}) {
+      if (by == 0) continue;
+      const auto field = address_field(address->base);
+      const int f = field ? m.pattern.what->field(field->name) : -1;
+      ok = ok && f >= 0 && by % field->scale == 0;
+      if (ok) i.fields[static_cast<size_t>(f)] += by / field->scale;
+    }
+    if (!ok || !check_instruction(*machine_.hw, i)) {
+      out.resize(before);
+      return false;
+    }
+    out.push_back(std::move(i));
+  }
+  return true;
+}
+
 }  // namespace dlc::map

@@ -1,6 +1,9 @@
 // Copies between external memory and on-chip memories as load and store instructions.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/map/pattern.h"
@@ -27,5 +30,30 @@ struct Copy {
 
 // As few instructions as the fields allow.
 Result<> emit_copy(const Machine& machine, Copy copy, std::vector<Instruction>& out);
+
+// The field that an address counts with, and what a step of it is worth: sp of "sp*16", off of "off + y0*sy*16".
+// nullopt: it is a number, or there are several.
+struct AddressField {
+  std::string name;
+  int64_t scale = 1;
+};
+std::optional<AddressField> address_field(const Expr& base);
+
+// emit_copy() for many copies: those that differ in where they begin are found once.
+class Copier {
+ public:
+  explicit Copier(const Machine& machine) : machine_(machine) {}
+  Result<> emit(const Copy& copy, std::vector<Instruction>& out);
+
+ private:
+  struct Known {
+    Copy copy;
+    std::vector<Instruction> instructions;
+  };
+  bool again(const Known& known, const Copy& copy, std::vector<Instruction>& out) const;
+
+  const Machine& machine_;
+  std::map<std::string, Known> known_;  // by everything but addresses
+};
 
 }  // namespace dlc::map

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "dlc/base/checked.h"
 
@@ -35,6 +36,21 @@ std::vector<Layout> layouts_of(const Target& t, int64_t lanes) {
   return out;
 }
 
+namespace {
+
+// What is between the rows that a strided walk reads is left out, where a walk of the whole dim stays inside. The words
+// of a row lie side by side on chip as they do in memory, so the last dim has them all.
+int64_t step_of(const Target& t, const Line& line, int64_t words) {
+  int64_t step = 0, last = line.base;
+  for (size_t l = 0; l < t.loops.size(); ++l) {
+    step = std::gcd(step, line.coefficients[l]);
+    last += line.coefficients[l] * (t.loops[l].extent - 1);
+  }
+  return step > 1 && line.base >= 0 && last < words ? step : 1;
+}
+
+}  // namespace
+
 std::optional<Region> region_of(const Target& t, const Operand& o, const Layout& layout, const Box& box) {
   if (o.lines.size() != o.index.size()) return std::nullopt;
   Region r;
@@ -52,10 +68,12 @@ std::optional<Region> region_of(const Target& t, const Operand& o, const Layout&
       low += c * box.offset[l];
       reach += c * (box.extent[l] - 1);
     }
+    const int64_t step = blocked || d + 1 == o.lines.size() ? 1 : step_of(t, o.lines[d], words[d]);
     r.base.push_back(low);
-    r.extent.push_back(reach + 1);
+    r.extent.push_back(reach / step + 1);
     r.may_leave.push_back(low < 0 || low + reach >= words[d]);
-    r.words *= reach + 1;
+    r.step.push_back(step);
+    r.words *= r.extent.back();
   }
   return r;
 }
@@ -72,7 +90,7 @@ std::optional<Placement> placement_of(const Target& t, const Operand& o, const L
       if (static_cast<int>(d) == layout.blocked)
         p.strides[l] += c == 1 ? layout.element_bytes : c / layout.lanes * stride;
       else
-        p.strides[l] += c * stride;
+        p.strides[l] += c / region->step[d] * stride;
     }
   }
   return p;

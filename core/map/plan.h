@@ -65,6 +65,7 @@ struct Placement {
 struct Region {
   std::vector<int64_t> base, extent;
   std::vector<bool> may_leave;  // the region goes outside the buffer in this dim
+  std::vector<int64_t> step;    // every so many words of the dim are in it
   int64_t words = 1;
 };
 std::optional<Region> region_of(const Target& t, const Operand& o, const Layout& layout, const Box& box);

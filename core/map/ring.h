@@ -20,6 +20,9 @@ class Ring {
   std::optional<int64_t> find(const std::string& key);
   // nullopt: the pinned regions leave no room. Regions in the way lose their keys.
   std::optional<int64_t> allocate(int64_t bytes, int64_t align, const std::string& key, bool for_tile = false);
+  // What lies at an address of what was just allocated has this key.
+  void put(const std::string& key, int64_t at, int64_t bytes) { resident_.insert_or_assign(key, Span{at, at + bytes}); }
+  bool has(const std::string& key) const { return resident_.contains(key); }
   // What lies outside under keys that begin so has changed.
   void forget(const std::string& prefix);
   // Pinned regions may not be given away: those of one instruction until release(), those of a tile until end_tile().

@@ -17,7 +17,7 @@ namespace dlc::map {
 namespace {
 
 // What an instruction more may gain, in cycles. The bus brings it in a few; the rest is what a short stream is worth.
-constexpr int64_t kInstruction = 16;
+constexpr int64_t kInstruction = 32;
 
 // What all tiles take of each queue, what one takes, and how many instructions the stream has.
 struct Work {
@@ -53,7 +53,8 @@ struct Shortage {
 
 class Tiler {
  public:
-  Tiler(const Machine& machine, const Chain& chain) : machine_(machine), chain_(chain), t_(*chain.target) {}
+  Tiler(const Machine& machine, const Chain& chain)
+      : machine_(machine), chain_(chain), t_(*chain.target), copier_(machine) {}
 
   Result<Tiling> run(const Loc& where) {
     std::vector<size_t> order;
@@ -111,7 +112,7 @@ class Tiler {
 
   static std::vector<int64_t> sizes(int64_t n) {
     std::vector<int64_t> out;
-    for (const int64_t parts : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024})
+    for (const int64_t parts : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024})
       if (const int64_t s = ceil_div(n, parts); out.empty() || s < out.back()) out.push_back(s);
     if (out.back() != 1) out.push_back(1);
     return out;
@@ -246,7 +247,7 @@ class Tiler {
 
   // How often an operand is loaded: once for each part of it where all parts fit together, otherwise whenever the
   // tiles come to another part.
-  void copies(const Tiling& t, const Operand& o, int64_t bytes, int64_t parts, Work& work) const {
+  void copies(const Tiling& t, const Operand& o, int64_t bytes, int64_t parts, Work& work) {
     int64_t walked = 1, changes = 1;
     for (const size_t l : t.order) {
       const int64_t n = ceil_div(t_.loops[l].extent, t.tile[l]);
@@ -260,7 +261,7 @@ class Tiler {
     move_cost(o.space, true, bytes, all_fit ? all : changes, work);
   }
 
-  void move_cost(int space, bool load, int64_t bytes, int64_t times, Work& work) const {
+  void move_cost(int space, bool load, int64_t bytes, int64_t times, Work& work) {
     const Mover* m = machine_.mover(space, load);
     if (m == nullptr) return;
     Copy c;
@@ -269,7 +270,7 @@ class Tiler {
     c.segment = segment(*m);
     c.dims.push_back({std::max<int64_t>(bytes / m->lanes, 1), m->lanes, 0, -1});
     std::vector<Instruction> program;
-    if (!emit_copy(machine_, c, program)) return;
+    if (!copier_.emit(c, program)) return;
     int64_t cycles = 0;
     for (const Instruction& i : program) cycles += instruction_cycles(*machine_.hw, i).value_or(1);
     work.add(m->pattern.what->queue, cycles, times, std::ssize(program));
@@ -283,6 +284,7 @@ class Tiler {
   const Machine& machine_;
   const Chain& chain_;
   const Target& t_;
+  Copier copier_;
   std::optional<Tiling> best_;
   Shortage shortage_;
   const Pattern* unsaid_ = nullptr;  // could not say a tile, for the reason why_

@@ -140,3 +140,64 @@ TEST_CASE("attention: products of two activations, whose places do not fill vect
       check_layers(m, b.finish({y}), b.inputs(), device(3));
     }
 }
+
+namespace {
+
+// Instructions called `name` whose fields hold `fields`.
+std::vector<Instruction> all(const HwDescription& hw, const AcceleratorImage& image, std::string_view name,
+                             const std::map<std::string, int64_t>& fields = {}) {
+  std::vector<Instruction> out;
+  for (const Instruction& i : image.program) {
+    const HwInsn& insn = hw.isa.insns[static_cast<size_t>(i.insn)];
+    const bool same = std::ranges::all_of(fields, [&](const auto& f) {
+      const int at = insn.field(f.first);
+      return at >= 0 && i.fields[static_cast<size_t>(at)] == f.second;
+    });
+    if (insn.name == name && same) out.push_back(i);
+  }
+  return out;
+}
+
+int64_t words(const HwDescription& hw, const std::vector<Instruction>& copies) {
+  int64_t n = 0;
+  for (const Instruction& i : copies) {
+    const HwInsn& insn = hw.isa.insns[static_cast<size_t>(i.insn)];
+    const auto get = [&](const char* f) { return i.fields[static_cast<size_t>(insn.field(f))]; };
+    n += get("nx") * get("ny") * get("nz");
+  }
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("constants of many tiles are one load, and rows that a stride passes over are not loaded") {
+  const auto& m = machine(16);
+  LayerBuilder b(m, 11);
+  const ValueId x = b.input({1, 64, 32, 32});
+  const Graph g = b.finish({b.conv(x, 256, 1, 2, 0)});
+  const AcceleratorImage image = need(compile_for(*m.hw, need(lower_to_program(g))));
+  const auto to = [&](int64_t memory) { return all(*m.hw, image, "ld", {{"to", memory}}); };
+  CHECK(all(*m.hw, image, "mac").size() == 16);  // one for each 16 channels of the result
+  CHECK(words(*m.hw, to(0)) == 4 * 16 * 31);     // of each 16 channels every other row, as far as the last column
+  CHECK(words(*m.hw, to(1)) == 16 * 64);
+  CHECK(words(*m.hw, to(2)) == 16 * 9);
+  CHECK(to(1).size() < 8);
+  CHECK(to(2).size() < 3);
+}
+
+TEST_CASE("the other operand of a sum is loaded where the array does not read, and the sum takes its operand's place") {
+  const auto& m = machine(16);
+  LayerBuilder b(m, 12);
+  const ValueId x = b.input({1, 16, 20, 20}), y = b.input({1, 16, 20, 20});
+  const Graph g = b.finish({b.add(b.conv(x, 16, 1, 1, 0), y)});
+  const AcceleratorImage image = need(compile_for(*m.hw, need(lower_to_program(g))));
+  CHECK(words(*m.hw, all(*m.hw, image, "ld", {{"to", 0}})) == 400);
+  CHECK(words(*m.hw, all(*m.hw, image, "ld", {{"to", 3}})) == 400);
+  const auto sums = all(*m.hw, image, "vec2");
+  REQUIRE(!sums.empty());
+  for (const Instruction& i : sums) {
+    const HwInsn& insn = m.hw->isa.insns[static_cast<size_t>(i.insn)];
+    const auto get = [&](const char* f) { return i.fields[static_cast<size_t>(insn.field(f))]; };
+    CHECK((get("d_base") == get("a_base") || get("d_base") == get("b_base")));
+  }
+}
