@@ -92,7 +92,8 @@ void Golden::st(const Instruction& i) {
 void Golden::mac(const Instruction& i) {
   const bool depthwise = is(i, "wdir", "diag") || is(i, "wdir", "tri"), by_column = is(i, "wdir", "col");
   const Vectors in = vectors("in"), weight = vectors("w");
-  const int64_t zin = f(i, "zin"), zw = f(i, "zw"), w = f(i, "w_base"), n_ci = f(i, "n_ci"), n_kh = f(i, "n_kh"), n_kw = f(i, "n_kw");
+  const int64_t zin = f(i, "zin"), zw = f(i, "zw"), w = f(i, "w_base"), n_ci = f(i, "n_ci"), n_kh = f(i, "n_kh"),
+                n_kw = f(i, "n_kw");
   const int64_t s_ci = f(i, "s_ci"), s_kh = f(i, "s_kh"), s_kw = f(i, "s_kw");
   int64_t word = f(i, "acc_base");
   for (int64_t oh = 0; oh < f(i, "n_oh"); ++oh)

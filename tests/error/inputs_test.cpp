@@ -72,7 +72,8 @@ TEST_CASE("arrays without dims, without elements, of other types", "[error]") {
   f.write("one.onnx", relu({1, 2}));
   f.write("three.npy", npy("<f4", "(3, 2)", floats({1, -2, 3, -4, 5, -6})));
   must_fail(f, "run one.onnx --input three.npy",
-            {"input 'x' is f32[3,2], the model takes f32[1,2]", "next: dlc run --each runs the model once for each of the 3"});
+            {"input 'x' is f32[3,2], the model takes f32[1,2]",
+             "next: dlc run --each runs the model once for each of the 3"});
   CHECK_THAT(must_succeed(f, "run one.onnx --each --input three.npy").out, Catch::Matchers::Contains("1 0 3 0 5 0"));
 }
 

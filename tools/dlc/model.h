@@ -22,13 +22,13 @@ struct ModelOptions {
   std::vector<std::string> dims_given;  // N=1, S=1..512
   Dims dims;
   std::vector<std::string> states;  // past=present
-  bool dims_of_inputs = false;    // of an artifact or program, whose dims are fixed: the sizes of inputs made here
-  std::string weights;            // .npz, for graph and program text
-  std::string dump;               // folder
-  std::string format = "dlca";    // dlca, so, o, a
-  std::string name;               // prefix of a library's symbols; empty: the model's
-  std::string listing;            // asm, llvm: asked of the plugin
-  bool despite_problems = false;  // compile what the machine can do even where the model asks for more
+  bool dims_of_inputs = false;      // of an artifact or program, whose dims are fixed: the sizes of inputs made here
+  std::string weights;              // .npz, for graph and program text
+  std::string dump;                 // folder
+  std::string format = "dlca";      // dlca, so, o, a
+  std::string name;                 // prefix of a library's symbols; empty: the model's
+  std::string listing;              // asm, llvm: asked of the plugin
+  bool despite_problems = false;    // compile what the machine can do even where the model asks for more
 };
 void add_model_options(CLI::App& sub, ModelOptions& o);
 

@@ -139,9 +139,10 @@ TEST_CASE("asic: the directions of the weight load") {
     for (int accum = 0; accum < 2; ++accum) {
       std::vector<int32_t> before(acc, acc + 64 * R);
       run(hw, sim,
-          fmt::format("mac accum={} wdir={} zin=4 zw=-77 in_base=10 w_base=3 acc_base=2 n_ow=4 n_oh=3 n_kw=3 n_kh=2 n_ci=2 "
-                      "s_ow=1 s_oh=8 s_kw=1 s_kh=5 s_ci=40",
-                      accum, dir));
+          fmt::format(
+              "mac accum={} wdir={} zin=4 zw=-77 in_base=10 w_base=3 acc_base=2 n_ow=4 n_oh=3 n_kw=3 n_kh=2 n_ci=2 "
+              "s_ow=1 s_oh=8 s_kw=1 s_kh=5 s_ci=40",
+              accum, dir));
       int wrong = 0;
       for (int oh = 0; oh < 3; ++oh)
         for (int ow = 0; ow < 4; ++ow)
@@ -154,7 +155,8 @@ TEST_CASE("asic: the directions of the weight load") {
                   const int tap = (ci * 2 + kh) * 3 + kw;
                   if (!full) s += (a[c] - 4) * (w[(3 + tap) * R + c] + 77);
                   for (int k = 0; full && k < R; ++k)
-                    s += (a[k] - 4) * ((dir[0] == 'r' ? w[(3 + tap * R + k) * R + c] : w[(3 + tap * R + c) * R + k]) + 77);
+                    s += (a[k] - 4) *
+                         ((dir[0] == 'r' ? w[(3 + tap * R + k) * R + c] : w[(3 + tap * R + c) * R + k]) + 77);
                 }
             wrong += acc[(2 + oh * 4 + ow) * R + c] != static_cast<int32_t>(s);
           }
