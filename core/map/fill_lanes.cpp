@@ -134,24 +134,24 @@ Result<> lay(Graph& g, const Conv& c) {
     DLC_TRY(const NodeId made, g.add_node(op, std::move(inputs), std::move(attrs), old.locations));
     return g.node(made).outputs[0];
   };
-  std::vector<Expr> window, apart, padding, count, stride, dilation, pad_lo, pad_hi;
-  for (const Axis& a : c.axes) {
-    window.emplace_back(a.window);
-    apart.emplace_back(a.stays() ? 1 : a.stride);
-    padding.emplace_back(a.stays() ? 0 : a.pad_lo);
-    count.emplace_back(a.count());
+  ValueId x = old.inputs[0];
+  std::vector<Expr> stride, dilation, pad_lo, pad_hi;
+  for (size_t i = 0; i < c.axes.size(); ++i) {
+    const Axis& a = c.axes[i];
     stride.emplace_back(a.stays() ? a.stride : 1);
     dilation.emplace_back(a.dilation());
     pad_lo.emplace_back(a.stays() ? a.pad_lo : 0);
     pad_hi.emplace_back(a.stays() ? a.pad_hi : 0);
+    if (a.stays()) continue;
+    std::vector<ValueId> from = {x};
+    if (old.inputs.size() > 3 && old.inputs[3] != kNoValue) from.push_back(old.inputs[3]);
+    DLC_TRY(x, add("windows", std::move(from),
+                   {{"axis", Expr(static_cast<int64_t>(i) + 2)},
+                    {"window", Expr(a.window)},
+                    {"stride", Expr(a.stride)},
+                    {"pad_lo", Expr(a.pad_lo)},
+                    {"count", Expr(a.count())}}));
   }
-  std::vector<ValueId> from = {old.inputs[0]};
-  if (old.inputs.size() > 3 && old.inputs[3] != kNoValue) from.push_back(old.inputs[3]);
-  DLC_TRY(ValueId x, add("windows", std::move(from),
-                         {{"window", window}, {"stride", apart}, {"pad_lo", padding}, {"count", count}}));
-  std::vector<Expr> together = {g.value(x).type.shape[0], Expr(c.channels * c.taps_in_lanes())};
-  together.insert(together.end(), count.begin(), count.end());
-  DLC_TRY(x, add("reshape", {x}, {{"shape", together}}));
   const Value& w = g.value(old.inputs[1]);
   DLC_TRY(Tensor laid, weights(*w.constant, c));
   std::vector<ValueId> inputs = old.inputs;

@@ -113,7 +113,7 @@ TEST_CASE("every node of a model is explained", "[error]") {
     if (n["device"] == "host") {
       ++host;
       CHECK(n["line"] > 0);
-      CHECK_THAT(n["why"].get<std::string>(), Contains("nearest is"));
+      if (n["rule"] != "ops") CHECK_THAT(n["why"].get<std::string>(), Contains("nearest is"));
     } else if (n["rule"] != "view") {
       ++device;
       CHECK_THAT(n["how"].get<std::string>(), Contains("vec"));
@@ -121,7 +121,7 @@ TEST_CASE("every node of a model is explained", "[error]") {
     }
   }
   CHECK(device > 10);
-  CHECK(host == 2);
+  CHECK(host == 4);  // what quantises, what lays taps of both axes into lanes, what dequantises
   onnx::ModelProto m;
   REQUIRE(m.ParseFromString(read_file(kFashion)));
   for (const std::string machine : {"asic", "native"}) {
