@@ -108,6 +108,21 @@ TEST_CASE("the largest sum that one product of two activations may have") {
   CHECK(sum[1] == 255 * 255 * 3);
 }
 
+TEST_CASE("rows: maxima and quotients, between mac and st") {
+  for (int size : {8, 16})
+    on_all(R"(ld to=in seg=arena off=0 nx=200 ny=1 y1=1 x1=200
+              ld to=out seg=arena off=0x8000 nx=200 ny=1 y1=1 x1=200
+              ld to=w seg=weights off=0 nx=64 ny=1 y1=1 x1=64 sig=1
+              mac wdir=row n_ow=60 s_ow=1 acc_base=1000 zin=-128 zw=-128 wai=1 sig=2
+              row f=max a=in n_ow=11 a_ow=3 n_oh=3 a_oh=41 n_k=6 a_k=5 n=83 d_base=300 d_ow=1 d_oh=11 wai=2
+              row f=div a=out a_base=7 n_ow=20 a_ow=1 n_oh=3 a_oh=20 b_base=1000 b_ow=1 b_oh=20 za=-128 ma=40000 sh=41 lo=-128 hi=127 d_base=333 d_ow=1 d_oh=20
+              row f=div a=in dst=out n_ow=9 a_ow=1 b_base=1003 za=100 ma=1 sh=22 zp=3 lo=-100 hi=99 d_base=393 d_ow=1
+              row f=max a=out dst=in a_base=2 n=5 d_base=199 sig=4
+              st seg=io0 off=0 sp=300 nx=102 wai=4 sig=8
+              end wai=8)",
+           size);
+}
+
 TEST_CASE("one output pixel: fewer vectors than a tile takes to load") {
   on_all(R"(ld to=in seg=arena off=0 nx=64 ny=1 y1=1 x1=64
             ld to=w seg=weights off=0 nx=128 ny=2 sy=128 y1=2 x1=128 sig=1

@@ -70,6 +70,12 @@ TEST_CASE("instructions that are illegal") {
   SECTION("both operands of vec2 in `in`") {
     expect(b, raw(b, one + "vec2 a=out b=out\nend", {{1, "a", 0}, {1, "b", 0}}), kIllegal, kVec, 1);
   }
+  SECTION("a row that ends before its last vector") {
+    expect(b, raw(b, one + "row f=max a=out n_k=2 n=9\nend", {{1, "n", 7}}), kIllegal, kVec, 1);
+  }
+  SECTION("a quotient of two vectors") {
+    expect(b, raw(b, one + "row f=div a=out\nend", {{1, "n_k", 1}}), kIllegal, kVec, 1);
+  }
   SECTION("too many products for 32 bits") {
     expect(b, raw(b, "mac n_ci=1\nend", {{0, "n_ci", 1023}, {0, "n_kw", 31}}), kIllegal, kMac, 0);
     expect(b, raw(b, "mac n_ci=1\nend", {{0, "n_ci", 1023}, {0, "n_kw", 7}}), kOob, kMac, 0);
@@ -108,6 +114,8 @@ TEST_CASE("addresses outside a memory: the last word is inside, the next is not"
   check("vec a=in dst=in d_base=16383", "dst", 0, kVec);
   check("vec a=out scl=lane p_base=1015", "p_base", 1016, kVec);
   check("vec2 a=out b=in b_base=16383", "b", 1, kVec);
+  check("row f=max a=in a_base=16381 n_k=3 a_k=1 n=30", "n_k", 3, kVec);
+  check("row f=div a=out b_base=2040 n_ow=8 b_ow=1", "b_base", 2041, kVec);
 }
 
 TEST_CASE("semaphores") {

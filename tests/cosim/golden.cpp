@@ -1,6 +1,7 @@
 #include "tests/cosim/golden.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace dlc::cosim {
@@ -14,6 +15,15 @@ int64_t round_shift(int64_t x, int64_t s) {
   const int64_t down = x >> s;
   const uint64_t rest = static_cast<uint64_t>(x) & ((uint64_t{1} << s) - 1), half = uint64_t{1} << (s - 1);
   return down + (rest > half || (rest == half && (down & 1) != 0) ? 1 : 0);
+}
+
+// 2^30 / x, of which only the nine highest bits of x are looked at.
+int64_t reciprocal(int64_t x) {
+  if (x <= 0) return 0x7fffffff;
+  const int place = std::bit_width(static_cast<uint64_t>(x)) - 1;
+  const int64_t nine = place >= 8 ? x >> (place - 8) : x << (8 - place);  // 256 .. 511
+  const int64_t quotient = (int64_t{1} << 25) / (2 * nine + 1);
+  return place < 14 ? quotient << (14 - place) : quotient >> (place - 14);
 }
 
 int64_t clamp(int64_t x, int64_t lo, int64_t hi) { return std::min(std::max(x, lo), hi); }
@@ -55,6 +65,7 @@ void Golden::run(const std::vector<Instruction>& program) {
     if (op == "mac") mac(i);
     if (op == "vec") vec(i);
     if (op == "vec2") vec2(i);
+    if (op == "row") row(i);
     if (op == "st") st(i);
   }
 }
@@ -181,6 +192,30 @@ void Golden::vec2(const Instruction& i) {
         const int64_t t = is(i, "bop", "add") ? x * f(i, "ma") + y * f(i, "mb") : x * y * f(i, "ma");
         const int64_t r = clamp(round_shift(t, f(i, "sh")) + f(i, "zp"), f(i, "lo"), f(i, "hi"));
         bytes[static_cast<size_t>(c)] = static_cast<uint8_t>(look_up(i, r));
+      }
+      put(kVec, name(i, "dst"), f(i, "d_base") + oh * f(i, "d_oh") + ow * f(i, "d_ow"), bytes);
+    }
+}
+
+void Golden::row(const Instruction& i) {
+  const Vectors a = vectors(name(i, "a"));
+  for (int64_t oh = 0; oh < f(i, "n_oh"); ++oh)
+    for (int64_t ow = 0; ow < f(i, "n_ow"); ++ow) {
+      const int64_t from = f(i, "a_base") + oh * f(i, "a_oh") + ow * f(i, "a_ow");
+      std::vector<uint8_t> bytes(static_cast<size_t>(lanes_));
+      if (is(i, "f", "max")) {
+        int64_t most = -128;
+        for (int64_t e = 0; e < std::min(f(i, "n"), f(i, "n_k") * lanes_); ++e)
+          most = std::max<int64_t>(most, a.at(from + e / lanes_ * f(i, "a_k"), e % lanes_));
+        std::ranges::fill(bytes, static_cast<uint8_t>(most));
+      } else {
+        const int64_t word = f(i, "b_base") + oh * f(i, "b_oh") + ow * f(i, "b_ow");
+        for (int64_t c = 0; c < lanes_; ++c) {
+          int32_t divisor = 0;
+          std::memcpy(&divisor, &memories["acc"][static_cast<size_t>((word * lanes_ + c) * 4)], 4);
+          const int64_t t = round_shift((a.at(from, c) - f(i, "za")) * f(i, "ma") * reciprocal(divisor), f(i, "sh"));
+          bytes[static_cast<size_t>(c)] = static_cast<uint8_t>(clamp(t + f(i, "zp"), f(i, "lo"), f(i, "hi")));
+        }
       }
       put(kVec, name(i, "dst"), f(i, "d_base") + oh * f(i, "d_oh") + ow * f(i, "d_ow"), bytes);
     }

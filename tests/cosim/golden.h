@@ -40,6 +40,7 @@ class Golden {
   void mac(const Instruction& i);
   void vec(const Instruction& i);
   void vec2(const Instruction& i);
+  void row(const Instruction& i);
   void st(const Instruction& i);
   int64_t f(const Instruction& i, const char* field) const;
   bool is(const Instruction& i, const char* field, const char* enumerator) const;

@@ -42,6 +42,8 @@ MUTANTS = {
     'maximum in 32 bits': ('nx_vlane.sv', "d = 33'(v) - 33'(zero);", "d = 33'(signed'(v - 32'(zero)));"),
     'vec2 operand of 8 bits': ('nx_vlane.sv', "32'(signed'(fold[8:0]))", "32'(signed'(fold[7:0]))"),
     'the table slot is ignored': ('nx_vlane.sv', '{slot, r_q[7:LC]', "{8'b0, r_q[7:LC]"),
+    'row takes lanes behind its end': ('nx_vec.sv', 'across && left1 <= 12\'(c)', "1'b0"),
+    'a reciprocal of 2**14 is half': ('nx_vlane.sv', "at < 5'd14 ?", "at <= 5'd14 ? 31'(rom[below]) << (5'd13 - at) : at < 5'd14 ?"),
     'vec retires after one row': ('nx_vec.sv', 'w_ow + 1\'b1 == n_ow && w_oh + 1\'b1 == n_oh', "w_ow + 1'b1 == n_ow"),
     'a stalled operand is lost': ('nx_hold.sv', 'fresh ? q : kept', 'q'),
     'accumulator port is not arbitrated': ('nx_core.sv', 'v_acc && m_acc_re && v_bank == m_bank', "1'b0"),

@@ -80,7 +80,7 @@ class Generator {
       case 6:
         return draw_vec();
       case 7:
-        return draw_vec2();
+        return one_in(2) ? draw_vec2() : draw_row();
       default:
         return draw_st();
     }
@@ -196,6 +196,33 @@ class Generator {
                          {"ma", in(0, 0xffffff)},
                          {"mb", in(-0x800000, 0x7fffff)},
                          {"sh", in(0, 40)}});
+  }
+
+  Instruction draw_row() {
+    const int64_t f = in(0, 1), n_k = f == 0 ? in(1, 6) : 1;
+    return make("row", {{"f", f},
+                        {"a", in(0, 1)},
+                        {"dst", in(0, 1)},
+                        {"a_base", in(0, kRegion)},
+                        {"b_base", in(0, 1900)},
+                        {"d_base", in(0, kRegion)},
+                        {"n_ow", in(1, 9)},
+                        {"n_oh", in(1, 5)},
+                        {"n_k", n_k},
+                        {"n", (n_k - 1) * lanes_ + in(1, lanes_)},
+                        {"a_ow", in(0, 2)},
+                        {"a_oh", in(0, 20)},
+                        {"a_k", in(0, 20)},
+                        {"b_ow", in(0, 2)},
+                        {"b_oh", in(0, 20)},
+                        {"d_ow", in(0, 2)},
+                        {"d_oh", in(0, 20)},
+                        {"za", in(-128, 127)},
+                        {"zp", in(-128, 127)},
+                        {"lo", in(-128, 127)},
+                        {"hi", in(-128, 127)},
+                        {"sh", in(20, 60)},
+                        {"ma", one_in(3) ? in(0, 5) : in(0, 0xffff)}});
   }
 
   // Appends i with the waits that its conflicts need; false when it is illegal, leaves a memory, or reads at one point

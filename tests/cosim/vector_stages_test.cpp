@@ -195,4 +195,28 @@ TEST_CASE("vec2 by hand, stage 5: a table") {
         {{"out", 2, {7, -7, 50, 55, 49, 51, -56, 100}}});
 }
 
+TEST_CASE("row by hand: the largest of all lanes that belong to the row") {
+  // two vectors a row, two words apart, 11 elements: of the second vector lanes 0 to 2. Row 0: 50 in word 0, the 127 of
+  // word 2 is lane 3; row 1: 9 is lane 2 of word 3
+  check({{"out",
+          {{1, -1, 50, -128, 7, 0, 10, 20},
+           {-5, -6, -7, -8, -9, -10, -11, -12},
+           {3, -3, 5, 127, 125, 0, 11, 22},
+           {4, -4, 9, 100, 124, 0, -11, 19}}}},
+        {"row f=max a=out n_ow=2 a_ow=1 n_k=2 a_k=2 n=11 d_ow=1 d_base=9"}, {{"out", 9, all(50)}, {"out", 10, all(9)}});
+}
+
+TEST_CASE("row by hand: quotients by an accumulator") {
+  // acc = in*w = 1 2 3 100 -4 0 256 16129. 2^30 / acc by the nine highest bits of it: 1 -> 2^25/513 = 65408, << 14;
+  // 2 -> 65408 << 13; 3, by f = 128, 2^25/769 = 43633 << 13; 100, f = 144, 2^25/801 = 41890 << 8; 256 -> 65408 << 6;
+  // 16129, f = 248, 2^25/1009 = 33255 << 1; -4 and 0 -> 2^31 - 1. (a - 2)*3 times that / 2^31 is
+  //   8*3/2 = 11.98   -22*3/4 = -16.47   30*3/6 = 14.98   125*3/200 = 1.87   1*3 = 3.0   -3*3 = -9.0
+  //   125*3/512 = 0.73   -130*3/32258 = -0.01, rounded, and the zero point 1; -15 and -8 are below lo or at it
+  check({{"in", {{1, 2, 3, 100, -4, 0, 64, 127}}},
+         {"w", {{1, 1, 1, 1, 1, 1, 4, 127}}},
+         {"out", {{10, -20, 32, 127, 3, -1, 127, -128}}}},
+        {"mac wdir=diag acc_base=3", "row f=div a=out b_base=3 za=2 ma=3 sh=31 zp=1 lo=-8 hi=127 d_base=5"},
+        {{"out", 5, {13, -8, 16, 3, 4, -8, 2, 1}}});
+}
+
 }  // namespace dlc::cosim

@@ -90,13 +90,13 @@ module nx_core (
       .w_ra(m_w_ra), .w_q, .acc_re(m_acc_re), .acc_ra(m_acc_ra), .acc_q, .acc_we(m_acc_we), .acc_wa(m_acc_wa), .acc_wd,
       .acc_last(m_acc_last), .busy(busy[MAC]), .useful(m_useful));
   logic v_acc, v_in, v_out0, v_out1, v_wr, v_wr_in, v_conflict, v_step, v_par_re, t_we;
-  logic [13:0] v_a, v_b, v_wa;
+  logic [13:0] v_a, v_b, v_c, v_wa;
   logic [9:0] v_par_ra;
   logic [C*8-1:0] out0_q, out1_q, par_q, v_wd;
   logic [C*32-1:0] v_acc_q;
   nx_vec vec (.clk, .rst, .halt(stop), .stall(tb_stall[VEC]), .look(look[VEC]), .head(head[VEC]), .ready(ready[VEC]), .bad(bad[VEC]),
       .start(go[VEC]), .retire(retire[VEC]), .acc_want(v_acc), .in_want(v_in), .out0_want(v_out0), .out1_want(v_out1),
-      .wr_want(v_wr), .wr_in(v_wr_in), .a_ra(v_a), .b_ra(v_b), .wa(v_wa), .conflict(v_conflict), .step(v_step),
+      .wr_want(v_wr), .wr_in(v_wr_in), .a_ra(v_a), .b_ra(v_b), .acc_ra(v_c), .wa(v_wa), .conflict(v_conflict), .step(v_step),
       .acc_q(v_acc_q), .in_q, .out0_q, .out1_q, .par_re(v_par_re), .par_ra(v_par_ra), .par_q, .t_we, .t_wa(l_wa[AT-1:0]),
       .t_wd(l_wd), .wd(v_wd), .busy(busy[VEC]));
   logic s_re, st_ended;
@@ -113,7 +113,7 @@ module nx_core (
   assign l_out = l_we && 32'(l_to) == nx_cfg::LD_TO_E_OUT;
   assign t_we = l_we && 32'(l_to) == nx_cfg::LD_TO_E_TAB;
   logic v_bank, m_bank, v_in_we, v_out_we;
-  assign v_bank = v_a[AA];
+  assign v_bank = v_c[AA];
   assign m_bank = m_acc_ra[AA];
   assign v_conflict = (v_acc && m_acc_re && v_bank == m_bank) || (v_in && m_in_re) || (v_out1 && s_re)
                    || (v_wr && (v_wr_in ? l_in : l_out));
@@ -138,7 +138,7 @@ module nx_core (
     assign m_re = m_acc_re && m_bank == 1'(b);
     assign v_re = v_acc && v_step && v_bank == 1'(b);
     nx_sram #(.D(nx_cfg::ACC_W/2), .W(C*32)) bank (.clk, .we(m_acc_we && m_acc_wa[AA] == 1'(b)), .wa(m_acc_wa[AA-1:0]), .wd(acc_wd),
-        .re(m_re || v_re), .ra(m_re ? m_acc_ra[AA-1:0] : v_a[AA-1:0]), .rd(bank_q[b]));
+        .re(m_re || v_re), .ra(m_re ? m_acc_ra[AA-1:0] : v_c[AA-1:0]), .rd(bank_q[b]));
   end
   assign acc_q = bank_q[m_from];
   assign v_acc_q = bank_q[v_from];
@@ -202,5 +202,5 @@ module nx_core (
       if (rst || start) cnt[i] <= '0;
       else if (tick[i]) cnt[i] <= cnt[i] + 1'b1;
   logic unused;
-  assign unused = &{1'b0, head_v, retired, busy[MAC], m_acc_last, retire_index, s_ra, l_wa, m_in_ra, m_w_ra, v_a, v_b, v_wa, v_par_ra};
+  assign unused = &{1'b0, head_v, retired, busy[MAC], m_acc_last, retire_index, s_ra, l_wa, m_in_ra, m_w_ra, v_a, v_b, v_c, v_wa, v_par_ra};
 endmodule
