@@ -122,6 +122,7 @@ class Extractor {
   Result<> access(int tensor, std::span<const Val> indices, bool write) {
     const HwOperand& o = form_.operands[static_cast<size_t>(tensor)];
     if (o.space < 0 && o.selector < 0) return {};  // a temporary
+    if (!write && covered(tensor, indices)) return {};
     AccessCode a;
     a.tensor = tensor;
     a.statement = statement_;
@@ -155,6 +156,19 @@ class Extractor {
     }
     out_.accesses.push_back(std::move(a));
     return {};
+  }
+
+  // Whether the same element was read before, under the same conditions or some of them: a function of it may read it
+  // in hundreds of places.
+  bool covered(int tensor, std::span<const Val> indices) {
+    for (const Seen& s : seen_)
+      if (s.tensor == tensor && s.statement == statement_ && s.may_be_out == (optional_ > 0) &&
+          s.loops == loops_.size() && s.guards.size() <= guards_.size() &&
+          std::equal(s.guards.begin(), s.guards.end(), guards_.begin()) &&
+          std::ranges::equal(s.indices, indices, val::structurally_equal))
+        return true;
+    seen_.push_back({tensor, statement_, optional_ > 0, loops_.size(), guards_, {indices.begin(), indices.end()}});
+    return false;
   }
 
   // `v` is evaluated where the conditions hold; conjunctions are split so that each part may narrow a loop.
@@ -227,7 +241,15 @@ class Extractor {
   const HwDescription& hw_;
   const HwInsn& insn_;
   const HwForm& form_;
+  struct Seen {
+    int tensor = -1, statement = -1;
+    bool may_be_out = false;
+    size_t loops = 0;
+    std::vector<std::optional<Expr>> guards;
+    std::vector<Val> indices;
+  };
   FormCode out_;
+  std::vector<Seen> seen_;
   std::vector<Loop> loops_;
   std::vector<std::optional<Expr>> guards_;
   int optional_ = 0;

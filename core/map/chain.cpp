@@ -157,6 +157,7 @@ class ChainMaker {
     Plans plans;
     Plan plan(p);
     plan.fields = found.fields;
+    plan.guards = found.guards;
     plan.value = v;
     for (const Reading& r : found.reads) {
       auto o = operand(p, r, plans, depth);
@@ -174,7 +175,12 @@ class ChainMaker {
     }
     accumulating(plan, v);
     std::vector<bool> mine(target_->loops.size(), false);
-    for (size_t l = 0; l < mine.size(); ++l) mine[l] = !target_->loops[l].reduction;
+    // What is the same for all of a loop is made once; only vectors are made whole.
+    const auto symbols = free_symbols(v);
+    for (size_t l = 0; l < mine.size(); ++l) {
+      const TargetLoop& loop = target_->loops[l];
+      mine[l] = !loop.reduction && (space < 0 || loop.lane || symbols.contains(loop.var));
+    }
     for (const auto& [pattern, reduce] : found.reductions)
       for (const Loop& loop : reduce->loops)
         for (size_t l = 0; l < mine.size(); ++l) mine[l] = mine[l] || target_->loops[l].var == loop.var;

@@ -158,6 +158,25 @@ bool match_strides(const Plan& plan, const Operand& o, const Placement& p, const
   return true;
 }
 
+// A guard `loops < fields` of the instruction ends where the kernel's elements do.
+bool match_guard(const Plan& plan, const Val& guard, const Target& t, const Box& box, FieldSolver& s) {
+  const auto left = val::as_expr(guard->args[0]), right = val::as_expr(guard->args[1]);
+  if (guard->kind != ValKind::binary || guard->binary_op() != BinaryOp::lt || !left || !right) return false;
+  std::map<std::string, Expr, std::less<>> at;
+  for (size_t u = 0; u < plan.assign.size(); ++u) {
+    const int v = plan.assign[u];
+    at.emplace(plan.pattern->loops[u].var, v < 0 ? Expr(0) : Expr::symbol(t.loops[static_cast<size_t>(v)].var));
+    if (v >= 0 && left->mentions(plan.pattern->loops[u].var) &&
+        box.extent[static_cast<size_t>(v)] != t.loops[static_cast<size_t>(v)].extent)
+      return false;
+  }
+  const Expr element = substitute(*left, at);
+  int64_t count = bounds(element, t.ranges).hi + 1;
+  for (const auto& [e, bound] : t.valid)
+    if (simplify(e - element, t.ranges).is(0)) count = bound;
+  return s.equal(*right, count, "how many elements it looks at");
+}
+
 // *finished: every equation holds; what is left open may still break a condition of the instruction.
 std::optional<Solved> solve(const Machine& machine, const Chain& chain, const Plan& plan, const Box& box,
                             std::span<const int64_t> base, const std::vector<Placement>& temps, bool accumulate,
@@ -172,6 +191,8 @@ std::optional<Solved> solve(const Machine& machine, const Chain& chain, const Pl
     const int64_t n = plan.assign[u] < 0 ? 1 : box.extent[static_cast<size_t>(plan.assign[u])];
     if (!s.equal(plan.pattern->loops[u].extent, n)) return refuse({});
   }
+  for (const Val& guard : plan.guards)
+    if (!match_guard(plan, guard, t, box, s)) return refuse(s.why().empty() ? "it would take a part of a row" : "");
   Solved out;
   out.reads.resize(plan.reads.size());
   std::string apart;  // what lies in no region
@@ -204,7 +225,7 @@ std::optional<Solved> solve(const Machine& machine, const Chain& chain, const Pl
     p = std::move(*given);
     for (size_t l = 0; l < t.loops.size(); ++l) {
       const bool needed = store
-                              ? !t.loops[l].reduction
+                              ? !t.loops[l].reduction && plan.uses[l]
                               : std::ranges::any_of(o.index, [&](const Expr& e) { return e.mentions(t.loops[l].var); });
       if (needed && box.extent[l] > 1 && p.strides[l] == 0) return false;
     }

@@ -41,6 +41,7 @@ struct Plan {
   const Pattern* pattern = nullptr;
   FieldSolver fields;                     // what matching has found
   std::optional<FieldSolver> accumulate;  // the same, added to what is there
+  std::vector<Val> guards;                // of the pattern: where its elements are none of its padding
   std::vector<int> assign;                // per loop of the pattern: index of the target's loop, or -1
   std::vector<Operand> reads;
   Operand store;

@@ -67,8 +67,8 @@ class Tiler {
     if (inside != order) orders.push_back(inside);
     Tiling start;
     for (size_t l = 0; l < t_.loops.size(); ++l) {
-      const bool by_all = std::ranges::all_of(
-          chain_.plans, [&](const Plan& p) { return (t_.loops[l].reduction && !p.uses[l]) || is_assigned(p, l); });
+      const bool by_all =
+          std::ranges::all_of(chain_.plans, [&](const Plan& p) { return !p.uses[l] || is_assigned(p, l); });
       start.tile.push_back(by_all ? t_.loops[l].extent : 1);
     }
     for (const std::vector<size_t>& o : orders) {

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <concepts>
+#include <functional>
 #include <unordered_map>
 
 #include "core/map/value.h"
+#include "dlc/kernel/access.h"
 #include "dlc/kernel/names.h"
 
 namespace dlc::map {
@@ -15,6 +17,7 @@ namespace {
 
 constexpr size_t kMostSolutions = 12;
 constexpr size_t kMostSteps = 20000;
+constexpr size_t kSmall = 30, kLargest = 50000;  // nodes of a part that is compared as a whole
 
 bool commutes(BinaryOp op) {
   return op == BinaryOp::add || op == BinaryOp::mul || op == BinaryOp::bit_and || op == BinaryOp::bit_or ||
@@ -41,7 +44,7 @@ class Unifier {
       : p_(p), root_(root), k_(k), ranges_(ranges) {}
 
   UnifyResult run() {
-    match(p_.stmt().value, root_, Unified{p_.fields, {}, {}, {}}, [&](Unified u) {
+    match(p_.stmt().value, root_, Unified{p_.fields, {}, {}, {}, {}}, [&](Unified u) {
       if (!settle(u)) return give_up(u, [why = u.fields.why()] { return why; });
       out_.found.push_back(std::move(u));
       return out_.found.size() >= kMostSolutions;
@@ -86,6 +89,15 @@ class Unifier {
       return next(v);
     }
     if (p->kind == ValKind::read) return match_read(p, t, u, next);
+    if (const Val read = only_read(p); read && p->kind == t->kind) {
+      const Val at = in_place_of(p, t);
+      if (at && val::structurally_equal(put(p, at), t)) return match_read(read, at, u, next);
+    }
+    if (guards(p)) {
+      Unified v = u;
+      v.guards.push_back(p->args[0]);
+      return match(p->args[1], t, v, next);
+    }
     if (p->kind == ValKind::select && p_.is_scalar(p->args[0])) return choose(p, t, u, next);
     if (same_kind(p, t, u, next) || neutral(p, t, u, next)) return true;
     if (p->kind == ValKind::select) return branch(p, t, u, next);
@@ -93,6 +105,57 @@ class Unifier {
     Unified v = u;
     v.later.emplace_back(p, t->integer);
     return next(v);
+  }
+
+  // The read of a part that is a function of one read alone, without fields: nothing in it is open, however large it
+  // is. nullptr for other parts, and for small ones.
+  Val only_read(const Val& p) {
+    const auto [it, fresh] = alone_.try_emplace(p.get());
+    if (!fresh) return it->second;
+    Val read;
+    size_t nodes = 0;
+    bool alone = true;
+    const std::function<void(const Val&)> look = [&](const Val& v) {
+      if (!alone || ++nodes > kLargest) return;
+      if (v->kind == ValKind::reduce || v->kind == ValKind::index) {
+        alone = false;
+      } else if (v->kind == ValKind::read) {
+        alone = !read || val::structurally_equal(read, v);
+        read = v;
+      } else {
+        for (const Val& a : v->args) look(a);
+      }
+    };
+    look(p);
+    return alone_[p.get()] = alone && nodes > kSmall && nodes <= kLargest ? read : nullptr;
+  }
+
+  // What stands in t where p has the read, by one way to it; nullptr: the way differs.
+  static Val in_place_of(const Val& p, const Val& t) {
+    if (p->kind == ValKind::read) return t;
+    if (p->kind != t->kind || p->args.size() != t->args.size()) return nullptr;
+    for (size_t i = 0; i < p->args.size(); ++i) {
+      if (is_scalar(p->args[i])) continue;
+      return in_place_of(p->args[i], t->args[i]);
+    }
+    return nullptr;
+  }
+
+  Val put(const Val& p, const Val& at) const {
+    const Val with = rewrite(p, [&](const Val& n) -> Val { return n->kind == ValKind::read ? at : nullptr; });
+    return canonical(with, k_, ranges_);
+  }
+
+  // `max[l] (if l < n then x else lowest)`: the largest of n elements, where the condition is over loops.
+  bool guards(const Val& p) const {
+    if (p->kind != ValKind::select || !p_.is_scalar(p->args[0]) || p->args[1]->kind != ValKind::read ||
+        p->args[2]->kind != ValKind::integer)
+      return false;
+    const auto symbols = free_symbols(p->args[0]);
+    const bool loops = std::ranges::any_of(p_.loops, [&](const Loop& l) { return symbols.contains(l.var); });
+    const Val& root = p_.stmt().value;
+    const bool lowest = p->args[2]->integer == value_range(p->args[1], p_.kernel, p_.ranges).lo;
+    return loops && lowest && root->kind == ValKind::reduce && root->reduce_op() == ReduceOp::max;
   }
 
   // A parameter that is a literal in the kernel decides the branch.
@@ -243,6 +306,7 @@ class Unifier {
   const Kernel& k_;
   const Ranges& ranges_;
   UnifyResult out_;
+  std::unordered_map<const ValNode*, Val> alone_;
   size_t steps_ = 0;
 };
 

@@ -23,6 +23,7 @@ struct Unified {
   FieldSolver fields;
   std::vector<Reading> reads;
   std::vector<std::pair<Val, Val>> reductions;  // of the pattern and the kernel
+  std::vector<Val> guards;                      // conditions of the pattern that hold for elements, not for padding
   std::vector<std::pair<Val, int64_t>> later;   // values of the pattern that must be these numbers once reads are bound
 };
 

@@ -26,15 +26,11 @@ struct NamedRule {
 
 // By the op whose result is quantised; what is in none of these may still be a table.
 constexpr NamedRule kRules[] = {
-    {"conv", "conv", commit_conv},
-    {"matmul", "product", commit_product},
-    {"gemm", "product", commit_product},
-    {"add", "sum", commit_sum},
-    {"mul", "product of two", commit_mul},
-    {"avg_pool", "pool", commit_pool},
-    {"reduce_mean", "pool", commit_pool},
-    {"concat", "concat", commit_concat},
-    {"dequantize_linear", "requantize", commit_requantize},
+    {"conv", "conv", commit_conv},       {"matmul", "product", commit_product},
+    {"gemm", "product", commit_product}, {"softmax", "softmax", commit_softmax},
+    {"add", "sum", commit_sum},          {"mul", "product of two", commit_mul},
+    {"avg_pool", "pool", commit_pool},   {"reduce_mean", "pool", commit_pool},
+    {"concat", "concat", commit_concat}, {"dequantize_linear", "requantize", commit_requantize},
 };
 
 void append(std::vector<std::string>& to, const std::vector<std::string>& more) {
@@ -76,9 +72,9 @@ class Commit {
     for (const NodeId id : g_.order())
       for (const std::string& name : g_.node(id).locations) report_.ops[name].insert(g_.node(id).op);
     DLC_CHECK(commute_with_movement(r_));
-    DLC_CHECK(join_functions(r_));
-    DLC_CHECK(fold_linear(r_));
-    sweep();
+    DLC_TRY(const bool joined, join_functions(r_));
+    DLC_TRY(const bool folded, fold_linear(r_));
+    if (joined || folded) sweep();  // what was in between
     r_.count_uses();
     for (const NodeId id : g_.order())
       if (!g_.node(id).erased && g_.node(id).op == "quantize_linear") DLC_CHECK(quantize(id));

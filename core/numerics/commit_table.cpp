@@ -207,8 +207,9 @@ class Cone {
 
 }  // namespace
 
-Result<> join_functions(Rewriter& r) {
+Result<bool> join_functions(Rewriter& r) {
   Graph& g = r.graph();
+  bool any = false;
   auto order = g.order();
   for (const NodeId id : order | std::views::reverse) {
     if (g.node(id).erased || g.node(id).op != "quantize_linear" || !r.site(id)) continue;
@@ -222,8 +223,9 @@ Result<> join_functions(Rewriter& r) {
     DLC_TRY(const NodeId made, g.add_node(n.op, std::move(inputs), n.attrs, n.locations));
     g.replace_uses(n.outputs[0], g.node(made).outputs[0]);
     g.erase(id);
+    any = true;
   }
-  return {};
+  return any;
 }
 
 RuleResult commit_table(Rewriter& r, const Site& s) {

@@ -52,10 +52,10 @@ bool only_use(const Graph& g, const std::vector<std::vector<NodeId>>& users, Val
   return users[static_cast<size_t>(v)].size() == 1 && std::ranges::find(g.outputs, v) == g.outputs.end();
 }
 
-Result<> join_bias(Rewriter& r, NodeId id, const std::vector<std::vector<NodeId>>& users) {
+Result<bool> join_bias(Rewriter& r, NodeId id, const std::vector<std::vector<NodeId>>& users) {
   Graph& g = r.graph();
   const Node n = g.node(id);
-  if (n.op != "add" || n.inputs.size() != 2) return {};
+  if (n.op != "add" || n.inputs.size() != 2) return false;
   for (size_t x = 0; x < 2; ++x) {
     const Node* dq = made_by(g, n.inputs[x], "dequantize_linear");
     const Node* q = dq != nullptr ? made_by(g, dq->inputs[0], "quantize_linear") : nullptr;
@@ -70,9 +70,9 @@ Result<> join_bias(Rewriter& r, NodeId id, const std::vector<std::vector<NodeId>
     DLC_TRY(const NodeId made, g.add_node("add", std::move(inputs), n.attrs, n.locations));
     g.replace_uses(n.outputs[0], g.node(made).outputs[0]);
     g.erase(id);
-    return {};
+    return true;
   }
-  return {};
+  return false;
 }
 
 // Whether what stands for the reals of `narrow` holds those of `wide` but for a rounding.
@@ -102,14 +102,16 @@ Result<> skip_rescale(Rewriter& r, NodeId id, const std::vector<std::vector<Node
 
 }  // namespace
 
-Result<> fold_linear(Rewriter& r) {
+Result<bool> fold_linear(Rewriter& r) {
+  bool any = false;
   for (const NodeId id : r.graph().order()) DLC_CHECK(fold_factor(r, id));
   const auto users = r.graph().all_users();
   for (const NodeId id : r.graph().order()) {
-    DLC_CHECK(join_bias(r, id, users));
+    DLC_TRY(const bool joined, join_bias(r, id, users));
+    any |= joined;
     DLC_CHECK(skip_rescale(r, id, users));
   }
-  return {};
+  return any;
 }
 
 }  // namespace dlc::numerics

@@ -133,7 +133,8 @@ RuleResult commit_conv(Rewriter& r, const Site& s);
 RuleResult commit_product(Rewriter& r, const Site& s);    // matmul, gemm
 RuleResult commit_biased(Rewriter& r, const Site& s);     // add of a matmul and a constant per column
 RuleResult commit_attention(Rewriter& r, const Site& s);  // matmul of two activations, by heads
-RuleResult commit_sum(Rewriter& r, const Site& s);        // add
+RuleResult commit_softmax(Rewriter& r, const Site& s);
+RuleResult commit_sum(Rewriter& r, const Site& s);  // add
 RuleResult commit_mul(Rewriter& r, const Site& s);
 RuleResult commit_pool(Rewriter& r, const Site& s);  // avg_pool, reduce_mean over the spatial axes
 RuleResult commit_concat(Rewriter& r, const Site& s);
@@ -144,8 +145,8 @@ RuleResult commit_table(Rewriter& r, const Site& s);       // any function of on
 Result<> commute_with_movement(Rewriter& r);
 // What is linear needs no rounding of its own: a constant factor goes into the scale of what it multiplies, and a
 // matrix product is not rounded before its bias is added.
-Result<> fold_linear(Rewriter& r);
+Result<bool> fold_linear(Rewriter& r);  // whether it left nodes that nothing uses
 // A function of one 8-bit value, rounded to 8 bits on its way, is rounded once: it is one table.
-Result<> join_functions(Rewriter& r);
+Result<bool> join_functions(Rewriter& r);  // whether there was any
 
 }  // namespace dlc::numerics

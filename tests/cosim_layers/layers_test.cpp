@@ -261,3 +261,32 @@ TEST_CASE("the RTL comes back from a fault") {
   CHECK(faulty.stopped.find("the device reports illegal") != std::string::npos);
   CHECK(need(cosimulate(*loaded, rtl, inputs)).bit_exact);
 }
+
+TEST_CASE("attention with its softmax on the RTL") {
+  const DType u31{DType::Kind::unsigned_int, 31}, u16{DType::Kind::unsigned_int, 16}, u6{DType::Kind::unsigned_int, 6};
+  for (const int size : {8, 16}) {
+    INFO("array " << size);
+    const auto& m = machine(size);
+    LayerBuilder b(m, 11);
+    const int64_t heads = 2, depth = 16;
+    const ValueId x = b.input({1, 3 * heads * depth, 21});
+    const auto scaled = [&](ValueId acc, int64_t by) {
+      return b.node("rescale", {acc, b.scalar(u31, (int64_t{1} << 30) / by), b.scalar(u6, 36)}, {{"zero", Expr(5)}});
+    };
+    const ValueId a = scaled(b.node("scores", {x, x},
+                                    {{"heads", Expr(heads)},
+                                     {"depth", Expr(depth)},
+                                     {"b_at", Expr(heads * depth)},
+                                     {"a_zero", Expr(-7)},
+                                     {"b_zero", Expr(90)}}),
+                             9);
+    const ValueId e = b.node("exp_rows", {a, b.constant(kS8, {256}, -128, 127)}, {});
+    const ValueId p = b.node("quotient", {e, b.scalar(u16, 40000), b.scalar(u6, 38)}, {{"zero", Expr(-128)}});
+    const ValueId y = scaled(
+        b.node(
+            "mix", {p, x},
+            {{"depth", Expr(depth)}, {"b_at", Expr(2 * heads * depth)}, {"a_zero", Expr(-128)}, {"b_zero", Expr(-33)}}),
+        20);
+    cosim(m, b.finish({y}), b.inputs(), 4);
+  }
+}

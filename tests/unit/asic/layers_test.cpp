@@ -201,3 +201,17 @@ TEST_CASE("the other operand of a sum is loaded where the array does not read, a
     CHECK((get("d_base") == get("a_base") || get("d_base") == get("b_base")));
   }
 }
+
+TEST_CASE("softmax down columns, whose rows do not fill vectors") {
+  const DType u16{DType::Kind::unsigned_int, 16}, u6{DType::Kind::unsigned_int, 6};
+  for (const int size : {8, 16})
+    for (const int64_t row : {5, 16, 37}) {
+      INFO("array " << size << ", row " << row);
+      const auto& m = machine(size);
+      LayerBuilder b(m, static_cast<uint64_t>(row));
+      const ValueId x = b.input({2, row, 19});
+      const ValueId e = b.node("exp_rows", {x, b.constant(kS8, {256}, -128, 127)}, {});
+      const ValueId y = b.node("quotient", {e, b.scalar(u16, 40000), b.scalar(u6, 38)}, {{"zero", Expr(-128)}});
+      check_layers(m, b.finish({y}), b.inputs(), device(3));
+    }
+}

@@ -256,3 +256,42 @@ TEST_CASE("a function that is rounded on its way is one table") {
     CHECK(y[0].get_int(i) == std::clamp(std::nearbyint(gelu / 0.02) - 40, -128.0, 127.0));
   }
 }
+
+TEST_CASE("softmax in integers is within two units of the float one, and mostly nearer") {
+  std::mt19937_64 random(5);
+  for (const double scale : {0.02, 0.1, 0.4})
+    for (const int64_t row : {4, 50, 197}) {
+      INFO("scale " << scale << ", row " << row);
+      const std::string body = fmt::format(R"(  const @s: f32[] = {0}
+  const @z: s8[] = 7
+  const @t: f32[] = 0.00392
+  const @yz: s8[] = -128
+  %xf: f32[1,6,{1}] = dequantize_linear(%x, @s, @z)
+  %p: f32[1,6,{1}] = softmax(%xf) {{axis = 2}} loc "p"
+  %y: s8[1,6,{1}] = quantize_linear(%p, @t, @yz))",
+                                           scale, row);
+      const std::string text =
+          fmt::format("dlc.graph 1\ngraph @g {{\n  in %x: s8[1,6,{}]\n", row) + body + "\n  out %y \"y\"\n}\n";
+      REQUIRE_OK(const Graph g, parse_graph(text));
+      Graph integers = g;
+      REQUIRE_OK(const NumericsReport report, commit_numerics(integers, recipes()));
+      CHECK(report.committed.size() == 1);
+      CHECK(report.kept.empty());
+      REQUIRE_OK(Tensor x, Tensor::make(kS8, {1, 6, row}));
+      for (int64_t i = 0; i < x.elements(); ++i) {
+        const int64_t spread = 1 + i / row * 40;  // rows from flat to peaked
+        x.set_int(i, std::clamp<int64_t>(static_cast<int64_t>(random() % (2 * spread + 1)) - spread, -128, 127));
+      }
+      const std::vector<Tensor> inputs{x};
+      REQUIRE_OK(const auto want, run_graph(g, inputs));
+      REQUIRE_OK(const auto got, run_graph(integers, inputs));
+      int64_t largest = 0, sum = 0;
+      for (int64_t i = 0; i < x.elements(); ++i) {
+        const int64_t off = std::abs(want[0].get_int(i) - got[0].get_int(i));
+        largest = std::max(largest, off);
+        sum += off;
+      }
+      CHECK(largest <= 2);
+      CHECK(static_cast<double>(sum) < 0.3 * static_cast<double>(x.elements()));
+    }
+}
