@@ -81,6 +81,7 @@ Result<> Emitter::call(const Chain& chain, const Tiling& tiling, const Loc& wher
   tile_ = 0;
   shapes_.clear();
   loaded_.clear();
+  ahead_ = tiling.loads ? 0 : tiling.cycles / 512;
   const Target& t = *chain.target;
   const Box whole{std::vector<int64_t>(t.loops.size(), 0), std::vector<int64_t>(t.loops.size(), 1)};
   tiles_ = boxes(t, tiling.tile, tiling.order, whole);
@@ -304,8 +305,6 @@ int64_t Emitter::image(const Plan& plan, const Group& g, const Box& box, const S
 
 // Constants of the tiles to come lie behind each other as those of this one do, so one instruction loads many: as many
 // as have been loaded so far, so that the first tile need not wait for those of others, or for few of them.
-constexpr int64_t kFirstWords = 256;
-
 Result<int64_t> Emitter::load_group(const Plan& plan, const Group& g, const Box& box, const Solved& shape) {
   const std::string key = key_of(plan, g, box);
   if (const auto at = ring(g.space).find(key)) return *at - g.low;
@@ -317,9 +316,9 @@ Result<int64_t> Emitter::load_group(const Plan& plan, const Group& g, const Box&
   c.offset = image(plan, g, box, shape, key, size);
   std::vector<std::string> keys{key};
   int64_t& loaded = loaded_[fmt::format("{} {}", g.members.front(), &plan - chain_->plans.data())];
-  const int64_t first = kFirstWords * word / std::max<int64_t>(size, 1);
+  const int64_t first = ahead_ * word / std::max<int64_t>(size, 1);
   const int64_t most = std::min(std::max(loaded, first), ring(g.space).capacity() / 4 / std::max<int64_t>(size, 1));
-  if (size % align == 0 && size % machine_.hw->state_of(machine_.weights).align == 0) {
+  if (ahead_ > 0 && size % align == 0 && size % machine_.hw->state_of(machine_.weights).align == 0) {
     for (size_t next = static_cast<size_t>(tile_) + 1; next < tiles_.size() && std::ssize(keys) < most; ++next) {
       Box other = tiles_[next];
       for (size_t l = 0; l < other.offset.size(); ++l) {

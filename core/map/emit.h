@@ -23,6 +23,7 @@ struct Tiling {
   std::vector<int64_t> tile;     // per target loop
   std::vector<size_t> order;     // of the loops that are no reductions, outermost first
   int64_t cycles = 0;            // estimate, with the price of its instructions
+  bool loads = false;            // loading takes longest
   std::map<int, int64_t> bytes;  // per on-chip space: of one tile
 };
 
@@ -85,6 +86,7 @@ class Emitter {
   int calls_ = 0;
   int32_t tile_ = 0;
   std::vector<Box> tiles_;                 // of the call
+  int64_t ahead_ = 0;                      // words that the first tile may wait for others' constants
   std::map<std::string, int64_t> loaded_;  // how many tiles of a group of constants
   std::vector<Placement> temps_;
   std::vector<int64_t> temp_address_;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "core/map/emit.h"
@@ -16,8 +17,8 @@ namespace dlc::map {
 
 namespace {
 
-// What an instruction more may gain, in cycles. The bus brings it in a few; the rest is what a short stream is worth.
-constexpr int64_t kInstruction = 32;
+// A part of the cycles that a short stream is worth.
+constexpr int64_t kSlower = 40;
 
 // What all tiles take of each queue, what one takes, and how many instructions the stream has.
 struct Work {
@@ -28,6 +29,9 @@ struct Work {
     busy[queue] += cycles * times;
     once[queue] += cycles;
     instructions += instructions_each * times;
+  }
+  int busiest() const {
+    return std::ranges::max_element(busy, {}, [](const auto& b) { return b.second; })->first;
   }
   // Where tiles overlap the busiest queue never waits, once it has its first tile; otherwise they follow each other.
   int64_t cycles(bool overlap) const {
@@ -75,13 +79,28 @@ class Tiler {
       start.order = o;
       search(start);
     }
-    if (best_) return std::move(*best_);
+    if (!found_.empty()) return shortest();
     if (shortage_.memory != nullptr) return too_small(where);
     return fail({machine_.hw->file, unsaid_ != nullptr ? unsaid_->line : 0, 0, where.node},
                 "does not fit: not even its smallest tile can be said by an instruction: " + why_);
   }
 
  private:
+  // Of the tilings that are about as fast as the fastest, the one with the shortest stream.
+  Tiling shortest() const {
+    const Found* best = nullptr;
+    for (const Found& f : found_) {
+      if (f.tiling.cycles > best_cycles_ + best_cycles_ / kSlower) continue;
+      const auto rank = [](const Found& g) { return std::pair(g.instructions, g.tiling.cycles); };
+      if (best == nullptr || rank(f) < rank(*best)) best = &f;
+    }
+    return best->tiling;
+  }
+  bool loads(int queue) const {
+    return std::ranges::any_of(machine_.movers,
+                               [&](const Mover& m) { return m.load && m.pattern.what->queue == queue; });
+  }
+
   std::unexpected<Error> too_small(const Loc& where) const {
     const HwState& m = *shortage_.memory;
     std::string held;
@@ -128,12 +147,12 @@ class Tiler {
     std::vector<size_t> sums;
     for (size_t l = 0; l < t_.loops.size(); ++l)
       if (t_.loops[l].reduction && start.tile[l] > 1 && !lane(l) && can_accumulate(l)) sums.push_back(l);
-    const bool had = best_.has_value();  // in another order of the tiles
+    const bool had = !found_.empty();  // in another order of the tiles
     outer(start, free, 0);
     Tiling base = start;
     for (const size_t l : sums)
       for (const int64_t size : sizes(t_.loops[l].extent)) {
-        if (had || best_) return;
+        if (had || !found_.empty()) return;
         base.tile[l] = size;
         outer(base, free, 0);
       }
@@ -222,8 +241,10 @@ class Tiler {
         shortage_ = {&memory, list, sum, sum - capacity};
       return false;
     }
-    t.cycles = work.cycles(twice) + kInstruction * work.instructions;
-    if (!best_ || t.cycles < best_->cycles) best_ = t;
+    t.cycles = work.cycles(twice);
+    t.loads = loads(work.busiest());
+    found_.push_back({t, work.instructions});
+    best_cycles_ = std::min(best_cycles_, t.cycles);
     return true;
   }
 
@@ -285,7 +306,12 @@ class Tiler {
   const Chain& chain_;
   const Target& t_;
   Copier copier_;
-  std::optional<Tiling> best_;
+  struct Found {
+    Tiling tiling;
+    int64_t instructions = 0;
+  };
+  std::vector<Found> found_;
+  int64_t best_cycles_ = std::numeric_limits<int64_t>::max();
   Shortage shortage_;
   const Pattern* unsaid_ = nullptr;  // could not say a tile, for the reason why_
   std::string why_;
