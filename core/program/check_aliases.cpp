@@ -166,6 +166,12 @@ bool never_meet(const Program& p, const Use& reader, const Use& writer) {
 Result<> check_keeping(const Program& p, const detail::Uses& uses, int result) {
   const int operand = p.buffers[static_cast<size_t>(result)].alias->base;
   const auto own = uses.find(result), others = uses.find(operand);
+  for (size_t b = 0; b < p.buffers.size(); ++b) {  // an output is read when all is done
+    if (p.buffers[b].kind != BufferKind::output || detail::family_of(p, static_cast<int>(b)) != operand) continue;
+    return fail({}, fmt::format("program @{}: buffer {} cannot keep {}: output {} lies there", p.name,
+                                p.buffers[static_cast<size_t>(result)].name,
+                                p.buffers[static_cast<size_t>(operand)].name, p.buffers[b].name));
+  }
   if (own == uses.end() || others == uses.end()) return {};
   for (const Use& r : others->second)
     for (const Use& w : own->second) {

@@ -95,7 +95,7 @@ class InPlace {
     return true;
   }
 
-  // present[i] = past[i] moves nothing: the bytes are the same.
+  // present[i] = past[i] moves nothing, the bytes are the same; unless present[i] was written before it.
   void drop_copies(Call& call) {
     if (std::ranges::count(call.buffers, past_) == 0 || std::ranges::count(call.buffers, present_) == 0) return;
     Kernel split = p_.kernels[static_cast<size_t>(call.kernel)];
@@ -106,10 +106,48 @@ class InPlace {
              s.value->kind == ValKind::read && buffers[static_cast<size_t>(s.value->tensor)] == past_ &&
              std::ranges::equal(s.value->args, s.indices, val::structurally_equal);
     };
-    if (std::erase_if(split.body, is_copy) == 0) return;
+    Written before = Boxes();
+    std::vector<Stmt> left;
+    for (Stmt& s : split.body) {
+      Written now = written(split, buffers, s);
+      if (is_copy(s) && apart(before, now)) continue;
+      if (before && now)
+        before->insert(before->end(), now->begin(), now->end());
+      else
+        before.reset();
+      left.push_back(std::move(s));
+    }
+    if (left.size() == split.body.size()) return;
     Kernel& k = detail::own_kernel(p_, call);
-    k.body = std::move(split.body);
+    k.body = std::move(left);
     detail::drop_unused(p_, call);
+  }
+
+  using Boxes = std::vector<detail::Box>;
+  using Written = std::optional<Boxes>;  // nothing: anything
+
+  // What a statement writes of present.
+  Written written(const Kernel& k, const std::vector<int>& buffers, const Stmt& s) const {
+    const Kernel alone{.name = {}, .tensors = k.tensors, .body = {s}};
+    Boxes all;
+    for (size_t t = 0; t < k.tensors.size(); ++t) {
+      const bool is_present = buffers[t] == present_;
+      if (!is_present && !k.tensors[t].view &&
+          (buffers[t] < 0 || detail::family_of(p_, buffers[t]) != detail::family_of(p_, present_)))
+        continue;
+      const auto boxes = detail::boxes_written(alone, static_cast<int>(t));
+      if (!boxes || (!is_present && !boxes->empty())) return std::nullopt;
+      all.insert(all.end(), boxes->begin(), boxes->end());
+    }
+    return all;
+  }
+
+  bool apart(const Written& before, const Written& now) const {
+    if (before && before->empty()) return true;
+    return before && now && std::ranges::all_of(*before, [&](const detail::Box& b) {
+             return std::ranges::all_of(
+                 *now, [&](const detail::Box& n) { return detail::provably_disjoint(b, n, p_.symbols); });
+           });
   }
 
   Program& p_;
@@ -227,6 +265,11 @@ void put_value(const Tensor& value, const StateMemory& memory) {
 }
 
 Result<Tensor> take_value(const StateMemory& memory) {
+  bool fits = memory.shape.size() == memory.capacity.size();
+  for (size_t d = 0; fits && d < memory.shape.size(); ++d) fits = memory.shape[d] <= memory.capacity[d];
+  if (!fits)
+    return fail({}, fmt::format("a value of {} does not lie in memory of {}", to_string(memory.dtype, memory.shape),
+                                to_string(memory.dtype, memory.capacity)));
   DLC_TRY(Tensor value, Tensor::make(memory.dtype, memory.shape));
   const int64_t size = memory.dtype.bytes();
   std::byte* bytes = value.mutable_bytes();

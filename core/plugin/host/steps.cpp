@@ -40,10 +40,53 @@ const Port& port_called(const std::vector<Port>& ports, const std::string& name)
   return *std::ranges::find(ports, name, &Port::name);  // which was checked when the model was made or read
 }
 
+bool same_type(const TensorType& a, const TensorType& b, const Ranges& symbols) {
+  return a.dtype == b.dtype && std::ranges::equal(a.shape, b.shape, [&](const Expr& x, const Expr& y) {
+           return x == y || provably_eq(x, y, symbols);
+         });
+}
+
 Result<> bind_port(const Port& port, const Tensor& given, Bindings& symbols) {
   if (const auto why = detail::mismatch(port.type, given, symbols))
     return fail({}, fmt::format("input '{}' is {}, the model takes {}{}", port.name,
                                 to_string(given.dtype(), given.shape()), to_string(port.type), *why));
+  return {};
+}
+
+// A state beside what the step's inputs and the states before it say.
+Result<> bind_state(const Port& port, const Tensor& shape, Bindings& symbols) {
+  if (const auto why = detail::mismatch(port.type, shape, symbols))
+    return fail({},
+                fmt::format("state '{}' is {}, this step takes {}{}", port.name,
+                            to_string(shape.dtype(), shape.shape()), to_string(port.type), *why),
+                "a sequence keeps its sizes from its first step on; begin anew for others");
+  return {};
+}
+
+// The symbol by which a state grows.
+std::optional<std::string> growing_symbol(const CompiledGraph& g, const StatePair& s) {
+  const TensorType &past = port_called(g.inputs, s.input).type, &present = port_called(g.outputs, s.output).type;
+  const auto d = growing_dim(past, present, g.symbols);
+  if (!d) return std::nullopt;
+  return std::string(*past.shape[*d].as_symbol());
+}
+
+// States of one length begin together: zeros would be rows that nobody gave.
+template <class IsSet>
+Result<> check_together(const CompiledGraph& g, const Bindings& symbols, const IsSet& is_set) {
+  std::map<std::string, std::string, std::less<>> begun;  // a state that has a value, by its symbol
+  for (size_t i = 0; i < g.states.size(); ++i)
+    if (const auto s = growing_symbol(g, g.states[i]); s && is_set(i)) begun.try_emplace(*s, g.states[i].input);
+  for (size_t i = 0; i < g.states.size(); ++i) {
+    const auto s = growing_symbol(g, g.states[i]);
+    if (!s || is_set(i) || !begun.contains(*s)) continue;
+    const int64_t length = symbols.find(*s)->second;
+    if (length > 0)
+      return fail({},
+                  fmt::format("state '{}' has no value, but '{}' has one with {} = {}, and both have the length {}",
+                              g.states[i].input, begun.find(*s)->second, *s, length, *s),
+                  "give both, or none");
+  }
   return {};
 }
 
@@ -58,6 +101,11 @@ Result<> Session::find_states(Part& part, const std::string& text) {
     if (at == model_->states.end())
       return fail(
           {}, fmt::format("partition on {} keeps '{}', which is no state of the model", part.uri, input.external_name));
+    for (const auto& [port, type] : {std::pair(&port_called(model_->inputs, at->input), value_type(input)),
+                                     std::pair(&port_called(model_->outputs, at->output), value_type(output))})
+      if (!same_type(port->type, type, program.symbols))
+        return fail({}, fmt::format("partition on {} keeps '{}' as {}, the model has {}", part.uri, port->name,
+                                    to_string(type), to_string(port->type)));
     const auto i = static_cast<size_t>(at - model_->states.begin());
     part.states.push_back(i);
     states_[i].type = input.type;
@@ -201,23 +249,28 @@ Result<std::vector<Tensor>> Session::step(std::span<const Tensor> inputs) {
     all.values[ports[i].name] = inputs[i];
   }
   std::vector<size_t> begun;
-  for (const bool set : {true, false})  // those that are set say the symbols of the others
-    for (size_t i = 0; i < states_.size(); ++i) {
-      Kept& kept = states_[i];
-      if (set != kept.is_set || std::ranges::count(begun, i) > 0) continue;
-      const Port& port = port_called(model_->inputs, model_->states[i].input);
-      if (!set) {
-        begun.push_back(i);
-        DLC_CHECK(begin_state(i, all.symbols));
+  const auto prepare = [&]() -> Result<> {
+    for (const bool set : {true, false}) {  // those that are set say the symbols of the others
+      for (size_t i = 0; i < states_.size(); ++i) {
+        Kept& kept = states_[i];
+        if (set != kept.is_set || std::ranges::count(begun, i) > 0) continue;
+        const Port& port = port_called(model_->inputs, model_->states[i].input);
+        if (!set) {
+          begun.push_back(i);
+          DLC_CHECK(begin_state(i, all.symbols));
+        }
+        DLC_TRY(const Tensor shape, Tensor::wrap(port.type.dtype, kept.shape, nullptr, nullptr));
+        DLC_CHECK(bind_state(port, shape, all.symbols));
+        if (!kept.in_place) all.values[port.name] = kept.memory;
       }
-      DLC_TRY(const Tensor shape, Tensor::wrap(port.type.dtype, kept.shape, nullptr, nullptr));
-      DLC_CHECK(bind_port(port, shape, all.symbols));
-      if (!kept.in_place) all.values[port.name] = kept.memory;
+      if (set) DLC_CHECK(check_together(*model_, all.symbols, [&](size_t i) { return states_[i].is_set; }));
     }
-  auto done = check_room(all.symbols);
+    return check_room(all.symbols);
+  };
+  auto done = prepare();
   if (done) done = run_parts(all, true);
   if (!done) {
-    for (const size_t i : begun) states_[i].is_set = false;
+    for (const size_t i : begun) states_[i] = {.type = states_[i].type, .in_place = states_[i].in_place};
     return std::unexpected(std::move(done).error());
   }
   std::vector<Tensor> outputs;
@@ -251,6 +304,7 @@ Result<> Session::set_state(size_t state, const Tensor& value) {
   DLC_CHECK(bind_port(port_called(model_->inputs, model_->states[state].input), value, symbols));
   if (!kept.in_place) {
     kept.memory = value;
+    kept.memory.mutable_bytes();  // of its own
   } else {
     DLC_TRY(const auto room, shape_of(kept.type.shape, symbols));
     for (size_t d = 0; d < room.size(); ++d)
@@ -271,8 +325,8 @@ Result<Tensor> Session::state(size_t state) const {
   DLC_CHECK(check_state(state));
   const Kept& kept = states_[state];
   if (!kept.is_set) return fail({}, fmt::format("state '{}' has no value yet", model_->states[state].input));
-  if (!kept.in_place) return kept.memory;
-  return take_value({const_cast<std::byte*>(kept.memory.bytes()), kept.type.dtype, kept.memory.shape(), kept.shape});
+  return take_value(
+      {const_cast<std::byte*>(kept.memory.bytes()), kept.memory.dtype(), kept.memory.shape(), kept.shape});
 }
 
 Result<> Session::shrink_state(size_t state, std::span<const int64_t> shape) {

@@ -304,6 +304,89 @@ TEST_CASE("a state that must be read after it was written over is handed on", "[
   }
 }
 
+TEST_CASE("a program's copy over what was written before is done", "[plugin][state]") {
+  const std::string text = R"(dlc.program 1
+program @p {
+  input past "past": f32[4]
+  input x "x": f32[4]
+  output y "present": f32[4]
+  state past -> y
+  arena 0
+  call @w(past, x, y)
+}
+dlc.kernel 1
+kernel @w {
+  in    X: f32[4]
+  in    Z: f32[4]
+  out   Y: f32[4]
+  for i < 4:
+    Y[i] = Z[i]
+  for i < 2:
+    Y[i] = X[i]
+}
+)";
+  REQUIRE_OK(Program p, parse_program(text));
+  REQUIRE_OK(const int placed, states_in_place(p));
+  CHECK(placed == 0);
+  const Tensor past = numbers(kF32, {4}, {10, 11, 12, 13}), x = numbers(kF32, {4}, {1, 2, 3, 4});
+  REQUIRE_OK(const auto y, run_program(p, std::vector{past, x}));
+  CHECK(same_bits(y[0], numbers(kF32, {4}, {10, 11, 3, 4})));
+}
+
+TEST_CASE("states of one length are given together, or not at all", "[plugin][state]") {
+  Models models;
+  const CompiledModel stateful = models.compile(parsed(kDecoder, {"past.*=present.*"}));
+  for (const std::string device : {"cpu:", "interp:"}) {
+    Session session = models.open(stateful, device);
+    std::vector<Tensor> others;
+    for (size_t i = 0; i < 4; ++i) others.push_back(random_tensor(session.step_inputs()[i], {{"N", 1}, {"S", 2}}, i));
+    REQUIRE(session.set_state(0, numbers(kF32, {1, 3, 8}, {})).has_value());
+    REQUIRE_ERROR(session.step(others),
+                  "state 'past.value' has no value, but 'past.key' has one with P = 3, and both have the length P");
+    REQUIRE_ERROR(session.state(1), "state 'past.value' has no value yet");
+    REQUIRE(session.set_state(1, numbers(kF32, {1, 3, 8}, {})).has_value());
+    CHECK(session.step(others).has_value());
+    // None of one length: the other may begin without elements, too.
+    session.clear_states();
+    REQUIRE(session.set_state(0, numbers(kF32, {1, 0, 8}, {})).has_value());
+    CHECK(session.step(others).has_value());
+  }
+}
+
+TEST_CASE("a first step that is refused leaves no state", "[plugin][state]") {
+  Models models;
+  const CompiledModel stateful = models.compile(parsed(kDecoder, {"past.*=present.*"}));
+  Session session = models.open(stateful, "cpu:");
+  std::vector<Tensor> large, wrong;
+  for (size_t i = 0; i < 4; ++i) large.push_back(random_tensor(session.step_inputs()[i], {{"N", 1}, {"S", 17}}, i));
+  REQUIRE_ERROR(session.step(large), "state 'past.key' is full: with 0 of 16 there is no room for 17 more");
+  CHECK(session.state_bytes() == 0);
+  for (size_t i = 0; i < 2; ++i) REQUIRE_ERROR(session.state(i), "has no value yet");
+  // One was given for another batch: the other has no value after it.
+  REQUIRE(session.set_state(1, numbers(kF32, {3, 0, 8}, {})).has_value());
+  for (size_t i = 0; i < 4; ++i) wrong.push_back(random_tensor(session.step_inputs()[i], {{"N", 1}, {"S", 2}}, i));
+  REQUIRE_ERROR(session.step(wrong), "state 'past.value' is f32[3,0,8], this step takes f32[N,P,8] with N = 1");
+  REQUIRE_ERROR(session.state(0), "state 'past.key' has no value yet");
+}
+
+TEST_CASE("a model that says other sizes of a state than its program is refused", "[plugin][state]") {
+  Models models;
+  const CompiledModel good = models.compile(parsed(kDecoder, {"past.*=present.*"}));
+  const auto forged = [&](auto change) {
+    CompiledModel m = good;
+    change(m);
+    return Session::open(m, models.plugins, {.device = "cpu:"});
+  };
+  const Expr p = Expr::symbol("P"), s = Expr::symbol("S");
+  for (const Expr& length : {p + 2 * s, p, p + s + 1, Expr(700)})
+    REQUIRE_ERROR(forged([&](CompiledModel& m) { m.outputs[1].type.shape[1] = length; }), "keeps 'present.key' as");
+  REQUIRE_ERROR(forged([&](CompiledModel& m) { m.inputs[1].type.shape[2] = Expr(5); }), "keeps 'past.key' as");
+  REQUIRE_ERROR(forged([&](CompiledModel& m) { m.inputs[1].type.dtype = kF64; }), "keeps 'past.key' as");
+  // Memory is never read beyond its end, whoever asks.
+  std::vector<std::byte> bytes(64);
+  REQUIRE_ERROR(take_value({bytes.data(), kF32, {2, 2}, {2, 3}}), "a value of f32[2,3] does not lie in memory of");
+}
+
 TEST_CASE("a backend that knows no states is given none", "[plugin][state]") {
   struct Old : Backend {
     std::string text;
