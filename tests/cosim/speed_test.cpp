@@ -1,6 +1,7 @@
 // Speed of the simulation and use of the array on a layer that fills it: the reason for the style of the RTL.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include "dlc_test/catch.h"
@@ -57,7 +58,8 @@ TEST_CASE("a 3x3 layer of 64 channels in and out keeps the array busy") {
   std::printf("nx16 16x16: %.0f cycles, %.2f Mcycles/s, MAC utilisation %.1f %%\n", cycles, speed / 1e6,
               100 * utilisation);
   CHECK(utilisation > 0.97);
-  CHECK(speed >= 2e6);
+  // Its floor is for a quiet machine: the ctest entry bench_rtl_speed gives it.
+  if (const char* floor = std::getenv("DLC_RTL_SPEED")) CHECK(speed >= std::atof(floor));
 }
 
 }  // namespace dlc::cosim
