@@ -8,7 +8,7 @@ namespace dlc::map {
 Layout Layout::of(const TensorType& type, int64_t lanes) {
   Layout l;
   for (const Expr& e : type.shape) l.shape.push_back(e.constant().value_or(1));
-  l.blocked = l.shape.empty() ? -1 : l.shape.size() == 1 ? 0 : 1;
+  l.blocked = blocked_dim(l.shape.size());
   l.lanes = lanes;
   l.element_bytes = type.dtype.bytes();
   return l;

@@ -229,15 +229,7 @@ class TargetMaker {
       const std::vector<int64_t> from = out_.shapes[t];
       std::vector<int64_t> to;
       for (const Expr& e : p_.buffers[static_cast<size_t>(root)].type.shape) to.push_back(e.constant().value_or(1));
-      const auto convert = [&](const std::vector<Expr>& index) {
-        Expr flat = 0;
-        for (size_t d = 0; d < index.size(); ++d) flat = flat * from[d] + index[d];
-        std::vector<Expr> out(to.size(), Expr(0));
-        int64_t stride = 1;
-        for (size_t d = to.size(); d-- > 0; stride *= to[d])
-          out[d] = to[d] == 1 ? Expr(0) : d == 0 ? floor_div(flat, stride) : mod(floor_div(flat, stride), to[d]);
-        return out;
-      };
+      bool ok = true;
       out_.value = rewrite(out_.value, [&](const Val& n) -> Val {
         if (n->kind != ValKind::read || n->tensor != static_cast<int>(t)) return nullptr;
         std::vector<Expr> index;
@@ -246,15 +238,66 @@ class TargetMaker {
           if (!e) return nullptr;
           index.push_back(*e);
         }
+        const auto in_root = unviewed(index, from, to);
+        ok &= in_root.has_value();
+        if (!in_root) return nullptr;
         std::vector<Val> args;
-        for (const Expr& e : convert(index)) args.push_back(val::index(e));
+        for (const Expr& e : *in_root) args.push_back(val::index(e));
         return val::read(n->tensor, out_.kernel.tensors[t].dtype, args);
       });
-      if (static_cast<int>(t) == out_.output) out_.output_index = convert(out_.output_index);
+      if (static_cast<int>(t) == out_.output) {
+        const auto in_root = unviewed(out_.output_index, from, to);
+        ok &= in_root.has_value();
+        if (in_root) out_.output_index = *in_root;
+      }
+      if (!ok) return refuse("an operand that is padded where the tensor it is a view of has no dim of its own");
       out_.shapes[t] = to;
       out_.buffers[t] = root;
     }
     return {};
+  }
+
+  // The index in a tensor of shape `to` of what `index` reads of a view of it of shape `from`. Outside the view stands
+  // its fill: an index that leaves the view must leave the whole tensor too, in a dim that is no part of another.
+  //
+  //   X[0, 0, y - 1, x]   of [1, 1, 1, 8], a view of [1, 1, 8, 1]:   [0, 0, x, y - 1]
+  //   X[0, 0, y - 1, x]   of [1, 1, 4, 8], a view of [1, 1, 32]:     none, 8 * y + x - 8 is also row 0 of x + 8
+  std::optional<std::vector<Expr>> unviewed(const std::vector<Expr>& index, const std::vector<int64_t>& from,
+                                            const std::vector<int64_t>& to) const {
+    std::vector<Expr> out(to.size(), Expr(0));
+    std::vector<bool> taken(to.size(), false);
+    const auto step = [](const std::vector<int64_t>& shape, size_t d) {
+      int64_t n = 1;
+      while (++d < shape.size()) n *= shape[d];
+      return n;
+    };
+    const auto own = [&](size_t d) -> std::optional<size_t> {
+      const auto is = [&](size_t o) {
+        return o < to.size() && !taken[o] && to[o] == from[d] && (to[o] == 1 || step(to, o) == step(from, d));
+      };
+      if (is(d)) return d;
+      for (size_t o = to.size(); o-- > 0;)
+        if (is(o) && static_cast<int>(o) != blocked_dim(to.size())) return o;
+      return std::nullopt;
+    };
+    Ranges ranges;
+    for (const TargetLoop& l : out_.loops) ranges[l.var] = Range(0, std::max<int64_t>(l.extent - 1, 0));
+    Expr flat = 0;
+    for (size_t d = 0; d < index.size(); ++d) {
+      flat = flat * from[d];
+      if (provably_le(0, index[d], ranges) && provably_lt(index[d], from[d], ranges)) {
+        flat += index[d];
+        continue;
+      }
+      const auto o = own(d);
+      if (!o) return std::nullopt;
+      out[*o] = index[d];
+      taken[*o] = true;
+    }
+    int64_t stride = 1;
+    for (size_t d = to.size(); d-- > 0; stride *= to[d])
+      if (to[d] > 1 && !taken[d]) out[d] = d == 0 ? floor_div(flat, stride) : mod(floor_div(flat, stride), to[d]);
+    return out;
   }
 
   template <class F>

@@ -16,6 +16,9 @@
 
 namespace dlc::map {
 
+// The dim of a tensor of that rank that is divided by lanes; -1: a scalar has none.
+constexpr int blocked_dim(size_t rank) { return rank == 0 ? -1 : rank == 1 ? 0 : 1; }
+
 // How a buffer lies in external memory. `dims` are in memory order, outermost first, in words.
 struct Layout {
   std::vector<int64_t> shape;  // logical

@@ -1,4 +1,7 @@
 // Integer interpreter == functional simulator, layer by layer, bit for bit.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "tests/unit/asic/support.h"
 
 using namespace dlc;
@@ -67,6 +70,40 @@ TEST_CASE("padded rows that are longer than a load's") {
                                    {"pad_hi", list({pad, pad})}});
       const Graph g = b.finish({y, pool});
       check_layers(m, g, b.inputs(), device(seed));
+    }
+}
+
+// A convolution and a pool of 3x3, of x seen in another shape.
+TEST_CASE("windows of a view go over its tensor, padding too, or there is no instruction for it") {
+  const auto& m = machine(8);
+  using Shape = std::initializer_list<int64_t>;
+  struct Seen {
+    Shape of, as;
+    int64_t pad;
+    bool taken;
+  };
+  for (const auto& [of, as, pad, taken] :
+       {Seen{{1, 20, 9, 1}, {1, 20, 1, 9}, 1, true}, Seen{{2, 20, 1, 7}, {2, 20, 7, 1}, 1, true},
+        Seen{{1, 1, 2, 1}, {1, 1, 1, 2}, 1, true}, Seen{{1, 20, 4, 5, 1}, {1, 20, 4, 5}, 1, true},
+        Seen{{1, 20, 18}, {1, 20, 3, 6}, 0, true}, Seen{{1, 20, 18}, {1, 20, 3, 6}, 1, false},
+        Seen{{1, 20, 3, 6}, {1, 20, 18, 1}, 1, false}, Seen{{1, 20, 3, 6}, {1, 20, 6, 3}, 1, false},
+        Seen{{20, 3, 6}, {1, 20, 3, 6}, 1, false}, Seen{{20, 16, 6}, {1, 20, 16, 6}, 1, false}})
+    for (const bool pool : {true, false}) {
+      INFO(fmt::format("{} of [{}] as [{}]", pool ? "pool" : "conv", fmt::join(of, ","), fmt::join(as, ",")));
+      LayerBuilder b(m, 7);
+      const ValueId x = b.node("reshape", {b.input(of)}, {{"shape", list(as)}});
+      const Attrs window{{"kernel", list({3, 3})},
+                         {"stride", list({1, 1})},
+                         {"pad_lo", list({pad, pad})},
+                         {"pad_hi", list({pad, pad})}};
+      const Graph g = b.finish({pool ? b.node("max_pool", {x}, window) : b.conv(x, 24, 3, 1, pad)});
+      if (taken) {
+        check_layers(m, g, b.inputs(), device(1));
+        continue;
+      }
+      const auto image = compile_for(*m.hw, need(lower_to_program(g)));
+      REQUIRE(!image);
+      CHECK(to_string(image.error()).find("padded where the tensor it is a view of") != std::string::npos);
     }
 }
 
