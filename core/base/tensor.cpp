@@ -1,5 +1,7 @@
 #include "dlc/base/tensor.h"
 
+#include <sys/mman.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -14,8 +16,17 @@ namespace {
 
 constexpr size_t kAlign = 64;
 
+constexpr size_t kFromSystem = size_t{32} << 20;  // from here on malloc asks the system each time, too
+
+// Zeros. Large ones are the system's fresh pages, which cost memory when they are written: a cache's capacity.
 std::shared_ptr<std::byte> allocate(size_t bytes) {
   const size_t padded = (bytes + kAlign) / kAlign * kAlign;  // never 0, so that an empty tensor is valid
+  if (padded >= kFromSystem) {
+    void* pages = mmap(nullptr, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return nullptr;
+    prefer_huge_pages(pages, padded);
+    return {static_cast<std::byte*>(pages), [padded](std::byte* q) { munmap(q, padded); }};
+  }
   auto* p = static_cast<std::byte*>(std::aligned_alloc(kAlign, padded));
   if (p == nullptr) return nullptr;
   prefer_huge_pages(p, padded);

@@ -154,6 +154,7 @@ Result<> Parser::output() {
 
 // state %past -> "present"
 Result<> Parser::state() {
+  if (depth_ > 0) return fail(in_.loc(), "a body has no states: they belong to the model");
   StatePair s;
   DLC_CHECK(in_.expect('%'));
   DLC_TRY(s.input, in_.name("an input"));

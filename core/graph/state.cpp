@@ -26,7 +26,7 @@ class Declaration {
   explicit Declaration(Graph& g) : g_(g) {}
 
   Result<> add(const std::string& wanted) {
-    const size_t equals = wanted.find('=');
+    const size_t equals = middle(wanted);
     if (equals == std::string::npos || equals == 0 || equals + 1 == wanted.size())
       return fail({}, "state '" + wanted + "': an input and an output are wanted", kExample);
     const std::string input = wanted.substr(0, equals), output = wanted.substr(equals + 1);
@@ -49,6 +49,17 @@ class Declaration {
 
  private:
   static constexpr const char* kExample = "--state past=present, or --state 'past.*=present.*'";
+
+  // The = between the names, which may have some of their own.
+  size_t middle(const std::string& wanted) const {
+    for (size_t at = wanted.find('='); at != std::string::npos; at = wanted.find('=', at + 1)) {
+      const std::string input = wanted.substr(0, at), output = wanted.substr(at + 1);
+      if (std::ranges::any_of(g_.inputs, [&](ValueId v) { return matched(input, g_.value(v).name).has_value(); }) &&
+          std::ranges::any_of(g_.output_names, [&](const auto& name) { return matched(output, name).has_value(); }))
+        return at;
+    }
+    return wanted.find('=');
+  }
 
   static std::string listed(const std::string& name, const std::vector<std::string>& names) {
     const std::string near = nearest(name, names);
@@ -80,9 +91,18 @@ class Declaration {
       const Range& range = g_.symbols.find(length)->second;
       if (range.bounds.hi >= kNotSaid)
         return refuse("how long it may become is not said", "--dim " + length + "=0..4096, or another length");
+      Expr bytes(past.dtype.bytes());
+      for (size_t i = 0; i < past.shape.size(); ++i)
+        bytes = bytes *
+                (i == *d ? Expr(range.bounds.hi) : Expr(std::max<int64_t>(bounds(past.shape[i], g_.symbols).lo, 0)));
+      if (!bytes.valid() || *bytes.constant() > Tensor::max_bytes())
+        return refuse("for " + length + " = " + std::to_string(range.bounds.hi) + " it is more than the " +
+                          std::to_string(Tensor::max_bytes()) + " bytes that a tensor may have",
+                      "a smaller --dim " + length + "=..");
       if (!narrow(past.shape[*d], present.shape[*d], range.bounds.hi))
         return refuse("no bound of " + to_string(present.shape[*d]) + " follows from the one of " + length,
-                      "give --dim of its symbols so that it is at most " + std::to_string(range.bounds.hi));
+                      "a larger --dim " + length + "=.., or smaller ones of the others: it must be at most " +
+                          std::to_string(range.bounds.hi));
     }
     g_.states.push_back({input, output});
     return {};
@@ -106,8 +126,9 @@ class Declaration {
       return at_most(std::string(*past.as_symbol()), Expr(most - *step), holds);
     for (const std::string& s : present.symbols()) {
       if (past.mentions(s)) continue;
-      const Expr rest = present - Expr::symbol(s);
-      if (!rest.mentions(s) && at_most(s, most - rest, holds)) return true;
+      const auto a = affine(present, {&s, 1});
+      const int64_t times = a ? a->coefficients[0].constant().value_or(0) : 0;
+      if (times > 0 && at_most(s, floor_div(most - a->base, times), holds)) return true;
       if (at_most(s, most, holds)) return true;
     }
     return false;
@@ -117,13 +138,14 @@ class Declaration {
   template <class Wanted>
   bool at_most(const std::string& symbol, const Expr& most, const Wanted& wanted) {
     const auto it = g_.symbols.find(symbol);
-    if (it == g_.symbols.end() || it->second.upper != nullptr) return false;
+    if (it == g_.symbols.end()) return false;
     const Range old = it->second;
-    const Interval of_most = bounds(most, g_.symbols);
-    if (of_most.hi < old.bounds.lo) return false;  // no size would be left
-    const auto limit = most.constant();
+    const Expr both = old.upper != nullptr ? min(Expr(old.upper), most) : most;
+    const Interval of_both = bounds(both, g_.symbols);
+    if (of_both.hi < old.bounds.lo) return false;  // no size would be left
+    const auto limit = both.constant();
     it->second.bounds.hi = limit ? std::min(*limit, old.bounds.hi) : Interval::kPosInf;
-    if (!limit) it->second.upper = (of_most.hi <= old.bounds.hi ? most : min(old.bounds.hi, most)).node();
+    it->second.upper = limit ? nullptr : (of_both.hi <= old.bounds.hi ? both : min(old.bounds.hi, both)).node();
     if (wanted()) return true;
     it->second = old;
     return false;
@@ -157,6 +179,8 @@ std::string not_a_state(const TensorType& input, const TensorType& output, const
   if (input.dtype != output.dtype || input.shape.size() != output.shape.size()) return types;
   const auto growing = growing_dim(input, output, symbols);
   if (!growing) return {};
+  for (const Expr& length : {input.shape[*growing], output.shape[*growing]})
+    if (!provably_le(0, length, symbols)) return types + ", and " + to_string(length) + " may be below 0";
   for (size_t d = *growing + 1; d < input.shape.size(); ++d)
     if (!same(input.shape[d], output.shape[d], symbols)) return types + ", and more than one dim differs";
   if (!input.shape[*growing].as_symbol())

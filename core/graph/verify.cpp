@@ -80,6 +80,7 @@ class Verifier {
     std::set<std::string_view> inputs, outputs;
     for (const StatePair& s : g_.states) {
       const std::string state = "state %" + s.input + " -> \"" + s.output + "\"";
+      if (depth_ > 0) return report(kNoNode, state + ": a body has no states");
       const ValueId v = g_.find(s.input);
       const auto at = std::ranges::find(g_.output_names, s.output);
       if (v == kNoValue || !is_input_[static_cast<size_t>(v)])

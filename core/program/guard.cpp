@@ -20,6 +20,17 @@ void add(std::vector<Guard>& guards, Guard g) {
   guards.push_back(std::move(g));
 }
 
+// s <= upper; s <= min(a, b) is two facts.
+void add_upper(std::vector<Guard>& guards, const Expr& upper, const Expr& s) {
+  for (const Term& t : upper.terms()) {
+    if (t.coefficient <= 0 || t.factors.size() != 1 || t.factors[0].kind() != AtomKind::min) continue;
+    const Expr rest = upper - t.coefficient * min(t.factors[0].args()[0], t.factors[0].args()[1]);
+    for (const Expr& e : t.factors[0].args()) add_upper(guards, rest + t.coefficient * e, s);
+    return;
+  }
+  guards.push_back({upper - s, false, {}});
+}
+
 }  // namespace
 
 std::string to_string(const Guard& g) {
@@ -60,7 +71,7 @@ std::vector<Guard> guards_of(const Ranges::value_type& symbol) {
   std::vector<Guard> guards;
   if (r.bounds.lo != Interval::kNegInf) guards.push_back({s - r.bounds.lo, false, {}});
   if (r.bounds.hi != Interval::kPosInf) guards.push_back({r.bounds.hi - s, false, {}});
-  if (r.upper != nullptr) guards.push_back({Expr(r.upper) - s, false, {}});
+  if (r.upper != nullptr) add_upper(guards, Expr(r.upper), s);
   if (r.divisible_by != 1) guards.push_back({mod(s, r.divisible_by), true, {}});
   return guards;
 }

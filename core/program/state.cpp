@@ -186,6 +186,16 @@ std::optional<Program> attempt(const Program& p, std::span<const StatePair> want
   return trial;
 }
 
+// As many of them as can be: half of them where all together cannot. How many.
+int place(Program& p, std::span<const StatePair> wanted) {
+  if (auto done = attempt(p, wanted)) {
+    p = *std::move(done);
+    return static_cast<int>(wanted.size());
+  }
+  const size_t half = wanted.size() / 2;
+  return half == 0 ? 0 : place(p, wanted.first(half)) + place(p, wanted.subspan(half));
+}
+
 // Elements that follow each other in a value and in its memory, and how the rows of them lie.
 struct Rows {
   int64_t elements = 1;
@@ -224,17 +234,8 @@ void each_row(const std::vector<int64_t>& value, const std::vector<int64_t>& mem
 
 Result<int> states_in_place(Program& p) {
   if (p.states.empty()) return 0;
-  if (auto all = attempt(p, p.states)) {
-    p = *std::move(all);
-    return static_cast<int>(p.states.size());
-  }
-  int done = 0;
-  for (const StatePair& s : std::vector(p.states))
-    if (auto one = attempt(p, {&s, 1})) {
-      p = *std::move(one);
-      ++done;
-    }
-  return done;
+  const std::vector<StatePair> states = p.states;
+  return place(p, states);
 }
 
 std::vector<StatePair> in_place_states(const Program& p) {
@@ -251,7 +252,14 @@ Result<std::vector<int64_t>> shape_of(const std::vector<Expr>& dims, const Bindi
   std::vector<int64_t> shape;
   for (const Expr& d : dims) {
     const auto n = evaluate(d, symbols);
-    if (!n || *n < 0) return fail({}, fmt::format("dim {} is not known", to_string(d)));
+    if (!n || *n < 0) {
+      std::string unknown;
+      for (const std::string& s : d.symbols())
+        if (!symbols.contains(s)) unknown += (unknown.empty() ? "" : ", ") + s;
+      return fail({}, unknown.empty()
+                          ? fmt::format("dim {} would be below 0", to_string(d))
+                          : fmt::format("dim {} is not known: no input has {} as a dim", to_string(d), unknown));
+    }
     shape.push_back(*n);
   }
   return shape;

@@ -69,6 +69,10 @@ Result<> verify_states(const Program& p) {
     if (keeps && b.type != p.buffers[static_cast<size_t>(b.alias->base)].type)
       return fail({}, fmt::format("program @{}: buffer {} keeps one of another type", p.name, b.name));
     if (b.holds.empty()) continue;
+    for (const Expr& d : b.holds)
+      if (!provably_le(0, d, p.symbols))
+        return fail({},
+                    fmt::format("program @{}: what buffer {} holds, {}, may be below 0", p.name, b.name, to_string(d)));
     bool fits = b.holds.size() == b.type.shape.size();
     for (size_t d = 0; fits && d < b.holds.size(); ++d) fits = provably_le(b.holds[d], b.type.shape[d], p.symbols);
     if (!fits)

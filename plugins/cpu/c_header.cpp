@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 #include "dlc/program/state.h"
 
@@ -56,7 +57,7 @@ int32_t {0}_run_parallel(const void* const* inputs, void* const* outputs, void* 
 }  // namespace
 
 std::string c_header(const Program& p, const std::string& prefix, const std::string& file, size_t weights_bytes) {
-  std::string dims, tensors, states;
+  std::string dims, tensors, states, handed_on;
   const std::vector<StatePair> in_place = in_place_states(p);
   const auto is_state = [&](const ProgramBuffer& b) {
     return std::ranges::find(in_place, b.name, &StatePair::input) != in_place.end();
@@ -70,23 +71,33 @@ std::string c_header(const Program& p, const std::string& prefix, const std::str
   for (size_t i = 0; i < conditions.size(); ++i)
     dims += fmt::format("{}{}", i == 0 ? ".\n * Compiled for " : ", ", to_string(conditions[i]));
   int input = 0, output = 0;
+  std::map<std::string, std::string> place;  // of an input or output
   for (const ProgramBuffer& b : p.buffers) {
     const std::string type = to_string(value_type(b));
     if (b.kind == BufferKind::input && is_state(b)) {
-      states += fmt::format(" *   inputs[{}] {}: {}, in memory of {}", input, b.external_name, type, to_string(b.type));
+      states += fmt::format(" *   inputs[{}] {}: {}", input, b.external_name, type);
+      if (!b.holds.empty()) states += fmt::format(", in memory of {}", to_string(b.type));
       states += fmt::format("; then {}: {}\n", next_value(b).external_name, to_string(value_type(next_value(b))));
     }
+    if (b.kind == BufferKind::input) place[b.name] = fmt::format("inputs[{}] {}", input, b.external_name);
+    if (b.kind == BufferKind::output) place[b.name] = fmt::format("outputs[{}] {}", output, b.external_name);
     if (b.kind == BufferKind::input)
       tensors += fmt::format(" *   inputs[{}]  {}: {}\n", input++, b.external_name, type);
     if (b.kind == BufferKind::output)
       tensors += fmt::format(" *   outputs[{}] {}: {}{}\n", output++, b.external_name, type,
                              b.alias && b.alias->keeps ? " (a state, see below; not used, may be NULL)" : "");
   }
+  for (const StatePair& s : p.states)
+    if (std::ranges::find(in_place, s) == in_place.end())
+      handed_on += fmt::format(" *   {} is the next {}\n", place[s.output], place[s.input]);
   if (!states.empty())
     tensors +=
-        " *\n * States, read and written in place (the caller's memory, larger than the value, which lies at its "
-        "origin):\n" +
+        " *\n * States, read and written in place (the caller's memory; where it is larger than the value, that lies "
+        "at "
+        "its origin):\n" +
         states;
+  if (!handed_on.empty())
+    tensors += " *\n * States that the caller hands on from call to call, in buffers of their own:\n" + handed_on;
   // A name that would end the comment.
   for (size_t at = 0; (at = tensors.find("*/", at)) != std::string::npos;) tensors.replace(at, 2, "* /");
   std::string upper = prefix;

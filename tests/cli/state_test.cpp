@@ -133,4 +133,27 @@ TEST_CASE("a state that cannot be is one clear error", "[cli]") {
   write(f, "x.npz", {{"x", row({1}, 1)}});
   must_fail(f, "run h.dlct --state past=present --step x.npz",
             {"state 'past' has no value yet, and its P cannot be 0", "--dim P=0.."});
+  write(f, "past.npz", {{"kv.past", row({2, 1}, 1)}});
+  must_fail(f, "run g.dlca --step past.npz",
+            {"past.npz", "'kv.past' is a state, which a step has from the one before", "--input"});
+  write(f, "three.npz", {{"x", row({3, 1}, 1)}});
+  write(f, "none.npz", {{"x", row({2, 0}, 1)}});
+  must_fail(f, "run g.dlca --step none.npz", {"dim S is 0, the model takes 1 to -P + 6", "--dim S=0..6"});
+  f.write("twice.dlct",
+          "dlc.graph 1\ngraph @t (P in 0..8) {\n  in %x: f32[2*P]\n  in %past: f32[2*P]\n"
+          "  %y: f32[2*P] = add(%x, %past)\n  out %y \"present\"\n  state %past -> \"present\"\n}\n");
+  write(f, "six.npz", {{"x", row({6}, 1)}});
+  must_fail(f, "run twice.dlct --step six.npz", {"state 'past' has no value yet, and no input has P as a dim"});
+  f.write("only.dlct",
+          "dlc.graph 1\ngraph @o {\n  in %past: f32[2]\n  %y: f32[2] = neg(%past)\n  out %y \"present\"\n"
+          "  state %past -> \"present\"\n}\n");
+  must_fail(f, "run only.dlct --step six.npz", {"the model has no input 'x': it takes none"});
+  // Another batch than the state's.
+  f.write("batch.dlct",
+          "dlc.graph 1\ngraph @b (N in 1..4, P in 0..8) {\n  in %x: f32[N,1]\n  in %past: f32[N,P]\n"
+          "  %y: f32[N,P + 1] = concat(%past, %x) {axis = 1}\n  out %y \"present\"\n"
+          "  state %past -> \"present\"\n}\n");
+  write(f, "one.npz", {{"x", row({2, 1}, 1)}});
+  must_fail(f, "run batch.dlct --step one.npz --step three.npz",
+            {"state 'past' is f32[2,1], this step takes f32[N,P] with N = 3", "begin anew"});
 }

@@ -133,6 +133,10 @@ Result<Results> run_steps(const Options& o, const Context& cx, const CompiledMod
   }
   for (const std::string& file : o.steps) {
     DLC_TRY(NamedTensors one, read_inputs({file}));
+    for (const auto& [name, t] : one)
+      if (std::ranges::find(model.states, name, &StatePair::input) != model.states.end())
+        return fail({file, 0, 0, {}}, fmt::format("'{}' is a state, which a step has from the one before", name),
+                    "give its first value with --input");
     steps.push_back(std::move(one));
   }
   out.runs = std::ssize(steps);

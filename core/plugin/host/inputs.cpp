@@ -36,6 +36,7 @@ std::optional<int64_t> foreign_element(const Tensor& t, DType type) {
 constexpr size_t kMostNames = 8;  // in one message
 
 std::string describe(std::span<const Port> ports) {
+  if (ports.empty()) return "none";
   std::string s;
   for (const Port& p : ports) s += fmt::format("{}{}: {}", s.empty() ? "" : ", ", p.name, to_string(p.type));
   return s;
@@ -88,12 +89,17 @@ Result<std::vector<Tensor>> bind_inputs(std::span<const Port> ports, const Range
   for (const auto& [name, value] : values) {
     const auto r = symbols.find(name);
     if (r == symbols.end()) continue;
-    if (value < r->second.bounds.lo || value > r->second.bounds.hi)
-      return fail(
-          {},
-          fmt::format("dim {} is {}, the model takes {} to {}", name, value, r->second.bounds.lo, r->second.bounds.hi),
-          fmt::format("compile the model with --dim {}={}..{}", name, std::min(value, r->second.bounds.lo),
-                      std::max(value, r->second.bounds.hi)));
+    const bool has_upper = r->second.upper != nullptr;  // S in 1..7 - P
+    const int64_t lo = r->second.bounds.lo,
+                  hi = has_upper ? bounds(Expr(r->second.upper), symbols).hi : r->second.bounds.hi;
+    if (value < lo || value > hi) {
+      return fail({},
+                  fmt::format("dim {} is {}, the model takes {} to {}", name, value, lo,
+                              has_upper ? to_string(Expr(r->second.upper)) : std::to_string(hi)),
+                  has_upper && value > hi ? ""
+                                          : fmt::format("compile the model with --dim {}={}..{}", name,
+                                                        std::min(value, lo), std::max(value, hi)));
+    }
     if (value % r->second.divisible_by != 0)
       return fail({},
                   fmt::format("dim {} is {}, the model takes multiples of {}", name, value, r->second.divisible_by));

@@ -18,26 +18,39 @@ struct Session::Values {
 
 namespace {
 
-// A hint to bind dims is of no use where one of them is none of the model's: a run finds it out.
-Error with_dims_of(std::span<const Port> inputs, Error error) {
+const Port& port_called(const std::vector<Port>& ports, const std::string& name) {
+  return *std::ranges::find(ports, name, &Port::name);  // which was checked when the model was made or read
+}
+
+// The symbol by which a state grows.
+std::optional<std::string> growing_symbol(const CompiledGraph& g, const StatePair& s) {
+  const TensorType &past = port_called(g.inputs, s.input).type, &present = port_called(g.outputs, s.output).type;
+  const auto d = growing_dim(past, present, g.symbols);
+  if (!d) return std::nullopt;
+  return std::string(*past.shape[*d].as_symbol());
+}
+
+// A hint to bind dims is of no use where one of them is none of the model's: a run finds it out; nor where it is the
+// length of a state, another one in every step.
+Error with_dims_of(const CompiledGraph& g, Error error) {
   constexpr std::string_view kDim = "--dim ";
-  std::set<std::string, std::less<>> known;
-  for (const Port& p : inputs)
+  std::set<std::string, std::less<>> known, lengths;
+  for (const Port& p : g.inputs)
     for (const Expr& d : p.type.shape)
       for (const auto& s : d.symbols()) known.emplace(s);
+  for (const StatePair& s : g.states)
+    if (auto length = growing_symbol(g, s)) lengths.insert(*std::move(length));
   for (Diagnostic& d : error.diagnostics)
     for (size_t at = d.hint.find(kDim); at != std::string::npos; at = d.hint.find(kDim, at + 1)) {
       const size_t begin = at + kDim.size();
       const std::string name = d.hint.substr(begin, d.hint.find('=', begin) - begin);
-      if (known.contains(name)) continue;
-      d.hint = fmt::format("{} is a size that only a run finds out", name);
+      if (known.contains(name) && !lengths.contains(name)) continue;
+      d.hint = fmt::format("{} is {}", name,
+                           known.contains(name) ? "the length of a state: begin anew, or give other inputs"
+                                                : "a size that only a run finds out");
       break;
     }
   return error;
-}
-
-const Port& port_called(const std::vector<Port>& ports, const std::string& name) {
-  return *std::ranges::find(ports, name, &Port::name);  // which was checked when the model was made or read
 }
 
 bool same_type(const TensorType& a, const TensorType& b, const Ranges& symbols) {
@@ -63,12 +76,13 @@ Result<> bind_state(const Port& port, const Tensor& shape, Bindings& symbols) {
   return {};
 }
 
-// The symbol by which a state grows.
-std::optional<std::string> growing_symbol(const CompiledGraph& g, const StatePair& s) {
-  const TensorType &past = port_called(g.inputs, s.input).type, &present = port_called(g.outputs, s.output).type;
-  const auto d = growing_dim(past, present, g.symbols);
-  if (!d) return std::nullopt;
-  return std::string(*past.shape[*d].as_symbol());
+// The memory of a state in place, for the most that it may be.
+Result<Tensor> memory_of(const CompiledGraph& g, const StatePair& s, DType dtype, const std::vector<int64_t>& room) {
+  auto memory = Tensor::make(dtype, room);
+  if (memory) return memory;
+  const auto length = growing_symbol(g, s);
+  return fail({}, fmt::format("state '{}' has no memory: {}", s.input, memory.error().message()),
+              length ? fmt::format("compile the model with a smaller --dim {}=..", *length) : "");
 }
 
 // States of one length begin together: zeros would be rows that nobody gave.
@@ -139,7 +153,7 @@ Result<> Session::run_parts(Values& all, bool in_place) {
     if (in_place)
       for (const size_t i : part.states) memory.push_back(states_[i].place());
     auto made = memory.empty() ? part.executable->run(in) : part.executable->run_in_place(in, memory);
-    if (!made) return std::unexpected(with_dims_of(model_->inputs, std::move(made).error()));
+    if (!made) return std::unexpected(with_dims_of(*model_, std::move(made).error()));
     auto& out = *made;
     const size_t expected = part.compiled->outputs.size() - memory.size();
     if (out.size() != expected)
@@ -207,6 +221,9 @@ Result<> Session::begin_state(size_t state, Bindings& symbols) {
   for (const Expr& d : port.type.shape)
     for (const std::string& s : d.symbols()) {
       if (symbols.contains(s)) continue;
+      if (!d.as_symbol())
+        return fail({}, fmt::format("state '{}' has no value yet, and no input has {} as a dim", port.name, s),
+                    fmt::format("compile the model with a number, --dim {}=..", s));
       const auto range = model_->symbols.find(s);
       if (range == model_->symbols.end() || range->second.bounds.lo > 0)
         return fail({}, fmt::format("state '{}' has no value yet, and its {} cannot be 0", port.name, s),
@@ -215,8 +232,8 @@ Result<> Session::begin_state(size_t state, Bindings& symbols) {
     }
   Kept& kept = states_[state];
   DLC_TRY(kept.shape, shape_of(port.type.shape, symbols));
-  DLC_TRY(auto room, shape_of(kept.type.shape, symbols));
-  DLC_TRY(kept.memory, Tensor::make(kept.type.dtype, std::move(room)));
+  DLC_TRY(const auto room, shape_of(kept.type.shape, symbols));
+  DLC_TRY(kept.memory, memory_of(*model_, model_->states[state], kept.type.dtype, room));
   kept.is_set = true;
   return {};
 }
@@ -312,7 +329,7 @@ Result<> Session::set_state(size_t state, const Tensor& value) {
         return fail({}, fmt::format("'{}' is {}, there is room for {}", model_->states[state].input,
                                     to_string(value.dtype(), value.shape()), to_string(value.dtype(), room)));
     if (!kept.memory.is_valid() || kept.memory.shape() != room) {
-      DLC_TRY(kept.memory, Tensor::make(kept.type.dtype, room));
+      DLC_TRY(kept.memory, memory_of(*model_, model_->states[state], kept.type.dtype, room));
     }
     put_value(value, {kept.memory.mutable_bytes(), kept.type.dtype, room, value.shape()});
   }

@@ -387,6 +387,59 @@ TEST_CASE("a model that says other sizes of a state than its program is refused"
   REQUIRE_ERROR(take_value({bytes.data(), kF32, {2, 2}, {2, 3}}), "a value of f32[2,3] does not lie in memory of");
 }
 
+TEST_CASE("two caches of different lengths grow together", "[plugin][state]") {
+  const std::string text = R"(graph @two (P in 0..7, Q in 0..12, S) {
+  in    %a: f32[2,P]
+  in    %b: f32[2,Q]
+  in    %x: f32[2,S]
+  %y: f32[2,P + S] = concat(%a, %x) {axis = 1}
+  %z: f32[2,Q + 2*S] = concat(%b, %x, %x) {axis = 1}
+  out   %y "an"
+  out   %z "bn"
+}
+)";
+  Models models;
+  const CompiledModel stateful = models.compile(parsed(text, {"a=an", "b=bn"})),
+                      plain = models.compile(parsed(text, {}));
+  CHECK(stateful.partitions[0].own_program.find("keeping a") != std::string::npos);
+  CHECK(stateful.partitions[0].own_program.find("keeping b") != std::string::npos);
+  for (const std::string device : {"cpu:", "interp:"}) {
+    CAPTURE(device);
+    Session session = models.open(stateful, device);
+    ByHand hand{plain, models.open(plain, device), {numbers(kF32, {2, 1}, {8, 9}), numbers(kF32, {2, 0}, {})}};
+    REQUIRE(session.set_state(0, hand.states[0]).has_value());
+    for (const int64_t s : {3, 1, 2}) {
+      const std::vector<Tensor> others{random_tensor(plain.inputs[2], {{"S", s}}, static_cast<uint64_t>(s))};
+      REQUIRE(session.step(others).has_value());
+      hand.step(stateful.states, others);
+      for (size_t i = 0; i < 2; ++i) {
+        REQUIRE_OK(const Tensor state, session.state(i));
+        CHECK(same_bits(state, hand.states[i]));
+      }
+    }
+    const std::vector<Tensor> more{random_tensor(plain.inputs[2], {{"S", 1}}, 1)};
+    REQUIRE_ERROR(session.step(more), "state 'a' is full: with 7 of 7 there is no room for 1 more");
+  }
+}
+
+TEST_CASE("a state that is longer than memory is named", "[plugin][state]") {
+  Models models;
+  const std::string text = R"(graph @long (N in 1..1048576, P in 0..1000000, S in 1..4) {
+  in    %past: f32[N,P,256]
+  in    %x: f32[N,S,256]
+  %y: f32[N,P + S,256] = concat(%past, %x) {axis = 1}
+  out   %y "present"
+}
+)";
+  const CompiledModel model = models.compile(parsed(text, {"past=present"}));
+  Session session = models.open(model, "cpu:");
+  const Tensor many = numbers(kF32, {100, 1, 256}, {}), one = numbers(kF32, {1, 1, 256}, {});
+  REQUIRE_ERROR(session.step({&many, 1}),
+                "state 'past' has no memory: tensor f32[100,1000000,256] needs 102400000000 bytes");
+  // One sequence has its gigabyte, of which a row is touched.
+  CHECK(session.step({&one, 1}).has_value());
+}
+
 TEST_CASE("a backend that knows no states is given none", "[plugin][state]") {
   struct Old : Backend {
     std::string text;
@@ -404,6 +457,34 @@ TEST_CASE("a backend that knows no states is given none", "[plugin][state]") {
   REQUIRE_OK(const CompiledPartition part, compile_partition("old", &old, std::move(program), native, "{}"));
   CHECK(old.text.find("state ") == std::string::npos);
   CHECK(part.program.find("state past.key -> ") != std::string::npos);
+}
+
+TEST_CASE("a header says what the caller hands on", "[plugin][state]") {
+  const std::string text = R"(graph @both {
+  in    %kept: f32[4]
+  in    %past: f32[4]
+  in    %x: f32[4]
+  const @last: s64[4] = [3, 2, 1, 0]
+  %k: f32[4] = add(%kept, %x)
+  %m: f32[4] = softmax(%past) {axis = 0}
+  %r: f32[4] = gather(%past, @last) {axis = 0}
+  %n: f32[4] = add(%r, %m)
+  out   %k "new"
+  out   %n "present"
+}
+)";
+  Models models;
+  REQUIRE_OK(Program program, lower_to_program(parsed(text, {"kept=new", "past=present"})));
+  REQUIRE_OK(Backend * cpu, models.plugins.find("cpu"));
+  REQUIRE_OK(const Hardware native, load_hardware("native"));
+  EmitResult files;
+  REQUIRE_OK(const CompiledPartition part,
+             compile_partition("cpu", cpu, std::move(program), native, R"({"format": "so", "name": "both"})", &files));
+  const auto* header = files.find("header");
+  REQUIRE(header != nullptr);
+  const std::string said(reinterpret_cast<const char*>(header->data()), header->size());
+  CHECK_THAT(said, Catch::Matchers::Contains("inputs[0] kept: f32[4]; then new: f32[4]"));
+  CHECK_THAT(said, Catch::Matchers::Contains("outputs[1] present is the next inputs[1] past"));
 }
 
 TEST_CASE("a library updates a state where the caller has it", "[plugin][state]") {
