@@ -1,5 +1,6 @@
 // Models that the accelerator cannot take, and what is said of them.
 
+#include <algorithm>
 #include <tuple>
 
 #include "tests/error/json.h"
@@ -18,14 +19,16 @@ onnx::ModelProto global_pool(int64_t size) {
                    [](onnx::ModelProto& m) { node(m, "GlobalAveragePool", "mean", {"xf"}, "yf"); });
 }
 
-// The accelerator's description with one more entry of `ops`.
-void machine_with_rule(const Folder& f, const std::string& rule) {
+// The accelerator's description with one more entry of `ops`, the first; where that is.
+std::string machine_with_rule(const Folder& f, const std::string& rule) {
   std::string yaml = read_file(DLC_SOURCE_DIR "/hwdesc/asic.yaml");
   const size_t at = yaml.find("ops:\n");
   REQUIRE(at != std::string::npos);
   yaml.insert(at + 5, "  - " + rule + "\n");
   f.write("my.yaml", yaml);
   f.write("asic.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
+  return "my.yaml:" +
+         std::to_string(std::count(yaml.begin(), yaml.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 2);
 }
 
 }  // namespace
@@ -137,15 +140,15 @@ TEST_CASE("cosim is for one device", "[error]") {
 TEST_CASE("an op that the description refuses", "[error]") {
   const Folder f("asic_refuse");
   f.write("m.onnx", convolution());
-  machine_with_rule(f, "{op: int_conv, place: refuse, why: not on this board}");
-  must_fail(f, "--hw=my.yaml m.onnx -o m.dlca", {"my.yaml:2", "int_conv is refused: not on this board (node conv)"});
+  const std::string line = machine_with_rule(f, "{op: int_conv, place: refuse, why: not on this board}");
+  must_fail(f, "--hw=my.yaml m.onnx -o m.dlca", {line + ":", "int_conv is refused: not on this board (node conv)"});
 }
 
 TEST_CASE("a rule names an op as the model has it, or as the machine does", "[error]") {
   const Folder f("asic_rule_names");
   f.write("m.onnx", convolution());
-  machine_with_rule(f, "{op: conv, place: refuse, why: not on this board}");
-  must_fail(f, "--hw=my.yaml m.onnx -o m.dlca", {"my.yaml:2", "conv is refused: not on this board (node conv)"});
+  const std::string line = machine_with_rule(f, "{op: conv, place: refuse, why: not on this board}");
+  must_fail(f, "--hw=my.yaml m.onnx -o m.dlca", {line + ":", "conv is refused: not on this board (node conv)"});
   machine_with_rule(f, "{op: conv, place: host, why: not on this board}");
   const Outcome o = must_succeed(f, "--hw=my.yaml m.onnx -o m.dlca");
   CHECK_THAT(o.err, Catch::Matchers::Contains("leaves to the host what could"));
