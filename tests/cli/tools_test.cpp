@@ -221,7 +221,9 @@ TEST_CASE("reduce takes crashes, time and tensors into account", "[cli]") {
   const std::string dlc = DLC_BINARY_DIR "/bin/dlc";
   const auto crash = json_of(f, "reduce m.dlcg -o crash.dlct --json -- env DLC_CRASH_DIR= " + dlc +
                                     " run {} --input {inputs} --hw=m.yaml --device lying:crash_read" + kLying);
+#ifndef __SANITIZE_ADDRESS__  // which ends by itself
   CHECK(crash["ending"] == "signal 11");
+#endif
   CHECK(crash["nodes_after"] <= 1);  // it crashes whatever it is given
   const auto compared = json_of(f, "reduce m.dlcg -o first.dlct --match '.match.: false' --json -- " + dlc +
                                        " compare {} --hw=m.yaml --device lying:" + kLying);
@@ -290,7 +292,8 @@ TEST_CASE("bisect blames no pass for a device that is not there, and makes no fo
   must_succeed(f, "bisect m.onnx --save d");
   CHECK_FALSE(std::filesystem::exists(f / "d"));
   std::set<std::string> names;  // a pass that runs twice is told apart
-  for (const auto& s : json_of(f, "bisect m.onnx")["steps"]) CHECK(names.insert(s["name"]).second);
+  const auto bisected = json_of(f, "bisect m.onnx");
+  for (const auto& s : bisected["steps"]) CHECK(names.insert(s["name"]).second);
 }
 
 TEST_CASE("bisect holds what comes behind commit_numerics against the machine's integers", "[cli]") {
@@ -405,6 +408,7 @@ TEST_CASE("explain says how often a node of a function is there", "[cli]") {
   node(m, "Twice", "two", {"y"}, "z")->set_domain("my");
   output(m, "z", {4});
   f.write("m.onnx", m);
-  for (const auto& n : json_of(f, "explain m.onnx")["nodes"]) CHECK(n["times"] == (n["node"] == "e" ? 2 : 1));
+  const auto explained = json_of(f, "explain m.onnx");
+  for (const auto& n : explained["nodes"]) CHECK(n["times"] == (n["node"] == "e" ? 2 : 1));
   CHECK_THAT(must_succeed(f, "explain m.onnx").out, Contains("(the same in 2 calls)"));
 }
