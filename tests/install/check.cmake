@@ -171,7 +171,10 @@ function(bad name option reason)
        "dlc_plugin: 1\nname: ${name}\nversion: 0.1.0\nabi: 1\nschemes: [${name}]\n")
   set(reasons "${reasons}" "${reason}" PARENT_SCOPE)
 endfunction()
-bad(version -DBAD_VERSION "it has plugin interface 7.1, this dlc has 1.2")
+file(STRINGS "${prefix}/include/dlc/plugin/dlc_plugin.h" minor REGEX "define DLC_ABI_MINOR")
+string(REGEX REPLACE "[^0-9]*([0-9]+)u" "\\1" minor "${minor}")
+set(other_version "it has plugin interface 7.${minor}, this dlc has 1.${minor}")
+bad(version -DBAD_VERSION "${other_version}")
 bad(symbol -DBAD_SYMBOL "it has no symbol dlc_plugin_v1_entry")
 bad(nothing -DBAD_NULL "dlc_plugin_v1_entry returned nothing")
 bad(small -DBAD_SMALL "it says that its table has 24 bytes, which cannot be")
@@ -194,5 +197,5 @@ foreach(reason ${reasons})
   must_contain("${out}" "${reason}")
 endforeach()
 must_contain("${out}" "cpu 0.1.0")   # the others do not suffer
-must_fail("run on a refused plugin" 1 "it has plugin interface 7.1, this dlc has 1.2" "${dlc}" run "${WORK}/m.dlca"
+must_fail("run on a refused plugin" 1 "${other_version}" "${dlc}" run "${WORK}/m.dlca"
           --plugin-path "${WORK}/bad" --device version: --input "x=${SOURCE}/x.npy")
