@@ -84,7 +84,8 @@ bool Order::provably_le(const Expr& a, const Expr& b) {
   if (const auto c = difference.constant()) return *c >= 0;
   if (const auto it = known_.find(difference); it != known_.end()) return it->second;
   bool yes = std::ranges::none_of(values(difference), [](const auto& v) { return v && *v < 0; });
-  yes = yes && (by_linear_bounds(difference, symbols_) || by_partners(difference) || by_search(difference));
+  yes = yes && (bounds(difference, symbols_).lo >= 0 || by_linear_bounds(difference, symbols_) ||
+                by_partners(difference) || by_search(difference));
   known_.emplace(difference, yes);
   return yes;
 }

@@ -48,6 +48,12 @@ bool overlap(const Life& a, const Life& b) { return a.first <= b.last && b.first
 
 bool is_planned(const ProgramBuffer& b) { return b.kind == BufferKind::temp && !b.alias; }
 
+// Bytes of a buffer, or of the whole steps of `align` that hold them: what is planned and what is checked are brought
+// into one form by the same facts, so that a size that only a guard fixes is the same number on both sides.
+Expr size_of(const ProgramBuffer& b, const Ranges& ranges, int64_t align = 1) {
+  return simplify(ceil_div(bytes_of(b.type), align) * align, ranges);
+}
+
 struct Place {
   Order::Address begin, end;
   std::vector<bool> below;  // by placed index: which buffers are known to end at or before `begin`
@@ -78,9 +84,8 @@ class Planner {
     std::vector<int64_t> bound(p_.buffers.size(), 0);
     for (size_t i = 0; i < p_.buffers.size(); ++i) {
       if (!is_planned(p_.buffers[i])) continue;
-      const Expr bytes = bytes_of(p_.buffers[i].type);
-      if (!bytes.valid()) return fail({}, fmt::format("the size of {} overflows", p_.buffers[i].name));
-      size_[i] = simplify(ceil_div(bytes, align_) * align_, ranges_);
+      size_[i] = size_of(p_.buffers[i], ranges_, align_);
+      if (!size_[i].valid()) return fail({}, fmt::format("the size of {} overflows", p_.buffers[i].name));
       bound[i] = order_.address(size_[i]).at[0].value_or(Interval::kPosInf);
       largest_first_.push_back(i);
     }
@@ -169,7 +174,7 @@ Result<> check_memory_plan(const Program& p) {
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     if (!is_planned(p.buffers[i])) continue;
     const Expr& begin = p.buffers[i].offset;
-    all.push_back({i, order.address(begin), order.address(begin + bytes_of(p.buffers[i].type)), {}});
+    all.push_back({i, order.address(begin), order.address(begin + size_of(p.buffers[i], ranges)), {}});
   }
   std::ranges::stable_sort(all, {}, [](const Checked& c) {
     return std::pair(c.begin.at[0].value_or(Interval::kPosInf), c.end.at[0].value_or(Interval::kPosInf));

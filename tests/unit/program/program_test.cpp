@@ -156,6 +156,38 @@ TEST_CASE("one plan holds for every value of a symbolic dim") {
   REQUIRE_ERROR(run_program(p, std::vector<Tensor>{}), "missing");
 }
 
+TEST_CASE("a plan is checked by all that it was made with: sizes that a guard fixes, or that round to one number") {
+  const Expr n = Expr::symbol("N"), m = Expr::symbol("M");
+  const Guard five{n - 5, true, {}};
+  struct Case {
+    Range n;
+    std::vector<Guard> guards;
+    std::vector<Expr> shape;
+  };
+  const std::vector<Case> cases = {
+      {Range(0, 64), {five}, {n, n, n + 2, n + 1}},        // 1050 elements
+      {Range(0, 64), {five}, {n, n + 2, n + 1, m}},        // 210 * M elements
+      {Range(0, 64), {five}, {n + 2, n + m, n + m, m}},    // sums of both
+      {Range(4, 5), {}, {n, n + 1, n + 2}},                // 120 or 210 elements: 256 or 448 bytes
+      {Range(1, 2), {}, {n, n + 1, n + 2}},                // 64 bytes, whatever N is
+      {Range(1, 2), {}, {n, n + 1, n + 2, n + 3, m, 64}},  // no rounding
+  };
+  for (const Case& c : cases) {
+    Program p;
+    p.symbols = {{"N", c.n}, {"M", Range(1, 1 << 20)}};
+    p.guards = c.guards;
+    p.buffers = {{"a", {}, {kF16, c.shape}, {}, BufferKind::temp, {}, {}},
+                 {"b", {}, {kF16, c.shape}, {}, BufferKind::temp, {}, {}},
+                 {"c", {}, {kF32, {Expr(1)}}, {}, BufferKind::temp, {}, {}}};
+    p.calls = {{0, {0, 1, 2}, {}}};
+    REQUIRE(plan_memory(p).has_value());
+    INFO(to_string(p.buffers[0].type) << ", offset of the last " << to_string(p.buffers[2].offset));
+    if (const auto plan = check_memory_plan(p); !plan) FAIL_CHECK(to_string(plan.error()));
+    p.buffers[2].offset = Expr(0);
+    REQUIRE_ERROR(check_memory_plan(p), "may overlap");
+  }
+}
+
 TEST_CASE("a plan for images of any size is as tight as one for a single size") {
   // Residual blocks at five scales, as detectors have them: each size is a product of three symbols, rounded up.
   const auto scales = [](Graph& g, const std::vector<Expr>& shape) {
