@@ -5,6 +5,7 @@
 
 #include "dlc/kernel/kernel.h"
 #include "dlc/kernel/names.h"
+#include "points.h"
 
 namespace dlc {
 
@@ -139,7 +140,9 @@ class Verifier {
         if (s.loops.empty()) return refuse("a seq has no loops");
         if (s.step != 1 && s.step != -1) return refuse(fmt::format("a seq steps by 1 or -1, not {}", s.step));
         DLC_TRY(const Names names, enter(s.loops, outer, "seq"));
+        seqs_.insert(seqs_.end(), s.loops.begin(), s.loops.end());
         DLC_CHECK(statements(s.body, names, true));
+        seqs_.resize(seqs_.size() - s.loops.size());
       } else {
         DLC_CHECK(assignment(s, outer));
       }
@@ -168,8 +171,17 @@ class Verifier {
       return refuse(
           fmt::format("{}: a value of type {} is stored to {}", where, to_string(s.value->type), to_string(t.dtype)),
           "convert it to " + to_string(compute_type(t.dtype)));
+    DLC_CHECK(independent(s, where));
     written_.insert(root(s.tensor));
     return {};
+  }
+
+  Result<> independent(const Stmt& s, const std::string& where) const {
+    const auto found = dependent_read(k_, s, seqs_);
+    if (!found) return {};
+    return refuse(fmt::format("{} reads {}, {} another point of its loops may write", where, print(found->read, k_),
+                              found->own ? "which" : "an element that"),
+                  "the points of a 'for' are independent; where their order matters, make a loop a 'seq'");
   }
 
   Result<> value(const Val& v, const Names& names, const std::string& where) {
@@ -206,9 +218,10 @@ class Verifier {
   }
 
   const Kernel& k_;
-  Names dims_;             // symbols of shapes, views and assumptions
-  Names loop_names_;       // of every loop in the kernel
-  std::set<int> written_;  // roots of tensors written so far
+  Names dims_;              // symbols of shapes, views and assumptions
+  Names loop_names_;        // of every loop in the kernel
+  std::vector<Loop> seqs_;  // around the current statement
+  std::set<int> written_;   // roots of tensors written so far
 };
 
 }  // namespace

@@ -93,3 +93,60 @@ TEST_CASE("an output may be written through its base") {
                           "out B: f32[4] view P at 16 strides [4]  for i < 8: P[i] = 1 }"));
   CHECK(verify(k).has_value());
 }
+
+TEST_CASE("what a point reads of the tensor that its loops write is its own element, or written by none") {
+  struct Case {
+    const char* body;
+    const char* refused;  // empty: it is not
+  };
+  const Case cases[] = {
+      // its own
+      {"for i < N: Y[i] = Y[i] * 2", ""},
+      {"for i < N, j < M: Z[i, j] = Z[i, j] + X[i]", ""},
+      {"for i < N, j < 1: Y[i + j] = Y[i + j] + 1", ""},
+      {"for i < 8, c < 64: B[i, c // 16, c % 16] = B[i, c // 16, c % 16] + 1", ""},
+      {"for i < 8, c < 4, k < 16: F[i*64 + c*16 + k] = F[64*i + 16*c + k] + 1", ""},
+      {"for i < N, j < M: G[i*M + j] = G[j + i*M] + 1", ""},
+      {"for j < M: Z[I[0], j] = Z[I[0], j] + 1", ""},
+      {"seq i < N { for j < M: Z[I[i], j] = Z[I[i], j] + 1 }", ""},
+      {"for i < N: Y[i] = V[i] + 1", ""},
+      // none's
+      {"seq t < N { for j < M: Z[t, j] = Z[t - 1, N - 1 - j] ?: 0 }", ""},
+      {"for i < 8: F[i] = F[15 - i]", ""},
+      {"for i < 8: F[2*i] = F[15 - 2*i]", ""},
+      {"for i < N: Y[i] = if i >= 1 then Y[0 - i] ?: 0 else 0", ""},
+      {"for i < 8, j < 4: left[i, j] = right[7 - i, j]", ""},
+      {"for i < 1: Y[i] = Y[5] + Y[I[i]]", ""},
+      // another's
+      {"for i < N: Y[i] = Y[i + 1] ?: 0", "Y[i + 1], an element that"},
+      {"for i < N: Y[i] = Y[0]", "Y[0], an element that"},
+      {"for i < N: Y[i] = sum[j < N] Y[j]", "Y[j], an element that"},
+      {"for i < N: Y[i] = Y[I[i]]", "Y[I[i]], an element that"},
+      {"for i < N: Y[Y[i]] = 1", "Y[i], an element that"},
+      {"for i < N, j < M: Z[i, j] = Z[j, i] ?: 0", "Z[j, i], an element that"},
+      {"for i < 8: F[2*i] = F[14 - 2*i]", "F[-2*i + 14], an element that"},
+      {"for i < 8, j < 4: left[i, j] = over[7 - i, j]", "over[-i + 7, j], an element that"},
+      {"seq t < N { for j < M: Z[t, j] = Z[t, j - 1] ?: 0 }", "Z[t, j - 1], an element that"},
+      // its own, and others'
+      {"for i < N, j < M: Y[i] = Y[i] + Z[i, j]", "Y[i], which"},
+      {"for i < N: Y[I[i]] = Y[I[i]] + 1", "Y[I[i]], which"},
+      {"for i < 8, k < 17: F[i*16 + k] = F[i*16 + k] + 1", "F[16*i + k], which"},
+      {"for i < 8, c < 64: B[i, c // 16, c % 8] = B[i, c // 16, c % 8] + 1", "which"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.body);
+    REQUIRE_OK(const Kernel k, parse_kernel(std::string("dlc.kernel 1\nkernel @k {\n in X: s64[N]\n in I: s64[N]\n"
+                                                        " state Y: s64[N]\n temp V: s64[N] view Y at 0 strides [8]\n"
+                                                        " state Z: s64[N,M]\n state B: s64[8,4,16]\n"
+                                                        " state F: s64[512]\n state G: s64[N*M]\n state raw: u8[256]\n"
+                                                        " temp left: s32[8,4] view raw at 0 strides [32, 4]\n"
+                                                        " temp right: s32[8,4] view raw at 16 strides [32, 4]\n"
+                                                        " temp over: s32[8,4] view raw at 12 strides [32, 4]\n") +
+                                            c.body + "\n}\n"));
+    const auto ok = verify(k);
+    const std::string said = ok ? "" : to_string(ok.error());
+    INFO(said);
+    CHECK(ok.has_value() == std::string_view(c.refused).empty());
+    CHECK(said.find(c.refused) != std::string::npos);
+  }
+}

@@ -73,8 +73,8 @@ TEST_CASE("typed defs are exact in 64 bits and wrap their arguments to the decla
 }
 
 TEST_CASE("seq puts a fragment's loop in order") {
-  const auto k = parse_fragment("seq ci by -1: acc[acc_base + oh, c] = acc[acc_base + oh + 1, c] + ci", mac(), {});
-  CHECK_THAT(text(k), Catch::Matchers::Contains("seq ci < n_ci by -1"));
+  const auto k = parse_fragment("seq oh by -1: acc[acc_base + oh, c] = acc[acc_base + oh + 1, c] + oh", mac(), {});
+  CHECK_THAT(text(k), Catch::Matchers::Contains("seq oh < n_oh by -1"));
 }
 
 TEST_CASE("a fragment's errors carry the place and the next step") {
