@@ -1,10 +1,9 @@
 // Bad artifacts, inputs, outputs and command lines.
 #include "tests/error/run.h"
 
-#include <dlfcn.h>
-
 #include "dlc/io/artifact.h"
 #include "dlc/io/numpy.h"
+#include "dlc_test/library.h"
 
 using namespace dlc;
 using namespace dlc::test;
@@ -215,28 +214,22 @@ graph @g (N in 0..64) {
 
   must_succeed(f, "m.dlcg -o m.so");
   CHECK_THAT(read_file(f / "m.h"), Catch::Matchers::Contains("Compiled for N >= 0, N <= 64, N == 4."));
-  void* library = dlopen((f / "m.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library != nullptr);
-  const auto workspace_bytes = reinterpret_cast<int64_t (*)(const int64_t*)>(dlsym(library, "m_workspace_bytes"));
-  using Run = int32_t(const void* const*, void* const*, void*, const int64_t*, const void*);
-  const auto run = reinterpret_cast<Run*>(dlsym(library, "m_run"));
-  REQUIRE((workspace_bytes != nullptr && run != nullptr));
+  const dlc_test::LoadedLibrary library(f / "m.so", "m");
   const float x[4] = {0, 0, 0, 0};
   float y[4] = {7, 7, 7, 7};
   const void* in[] = {x};
   void* out[] = {y};
   alignas(64) std::byte workspace[4096];
   for (const int64_t n : {-1, 0, 1, 3, 65}) {
-    CHECK(workspace_bytes(&n) == -2);
-    CHECK(run(in, out, workspace, &n, nullptr) == -2);
+    CHECK(library.workspace_bytes(&n) == -2);
+    CHECK(library.run(in, out, workspace, &n, nullptr) == -2);
   }
   CHECK(y[0] == 7);
   const int64_t four = 4;
-  CHECK(workspace_bytes(&four) >= 0);
-  REQUIRE(workspace_bytes(&four) <= static_cast<int64_t>(sizeof(workspace)));
-  CHECK(run(in, out, workspace, &four, nullptr) == 0);
+  CHECK(library.workspace_bytes(&four) >= 0);
+  REQUIRE(library.workspace_bytes(&four) <= static_cast<int64_t>(sizeof(workspace)));
+  CHECK(library.run(in, out, workspace, &four, nullptr) == 0);
   CHECK(y[3] == 1);
-  dlclose(library);
 }
 
 TEST_CASE("models that are empty or misnamed", "[error]") {

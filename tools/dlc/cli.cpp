@@ -109,8 +109,8 @@ void Progress::step(const std::string& unit) {
   if (quiet_ || ms < next_ms_) return;
   next_ms_ = ms + (terminal_ ? 200 : 10'000);
   told_ = true;
-  tell(fmt::format("{}{}: {} of {} ({:.40}), {:.0f} s{}", terminal_ ? "\r" : "", what_, done_, total_, unit, ms / 1000,
-                   terminal_ ? "\x1b[K" : "\n"));
+  tell(fmt::format("{}{}: {} of {} so far ({:.40}), {:.0f} s{}", terminal_ ? "\r" : "", what_, done_, total_, unit,
+                   ms / 1000, terminal_ ? "\x1b[K" : "\n"));
 }
 
 CLI::Validator existing_folders() {

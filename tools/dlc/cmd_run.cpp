@@ -180,7 +180,9 @@ Result<int> finish(const Options& o, Context& cx, const Results& results, Json r
   for (size_t i = 0; i < results.tensors.size(); ++i) text += summary(results.ports[i].name, results.tensors[i]);
   text += layer_table(result);
   for (const char* key : {"run_ms", "cycles", "mac_utilization", "sim_seconds"})
-    if (result.contains(key)) text += fmt::format("{}: {:.6g}\n", key, result[key].get<double>());
+    if (result.contains(key))
+      text += fmt::format("{}: {:.6g}{}\n", key, result[key].get<double>(),
+                          results.runs == 1 || key == std::string_view("run_ms") ? "" : " (the last run)");
   cx.print(result, text);
   return kOk;
 }

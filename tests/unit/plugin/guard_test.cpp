@@ -1,11 +1,8 @@
 // Compiled code refuses the sizes that its program assumes away: an executable with a message, a library with -2.
-#include <dlfcn.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "dlc/plugin/compiled.h"
 #include "dlc_test/catch.h"
+#include "dlc_test/library.h"
 
 using namespace dlc;
 
@@ -66,32 +63,20 @@ TEST_CASE("a library returns -2 for sizes it was not compiled for", "[plugin]") 
              Catch::Matchers::Contains("Compiled for N >= 0, N <= 64, N == 2."));
   const auto* bytes = c.files.find("library");
   REQUIRE(bytes != nullptr);
-  const auto file = std::filesystem::temp_directory_path() / ("dlc_guard_" + std::to_string(getpid()) + ".so");
-  std::ofstream(file, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  std::filesystem::remove(file);
-  REQUIRE(library != nullptr);
-  using WorkspaceBytes = int64_t(const int64_t*);
-  using Run = int32_t(const void* const*, void* const*, void*, const int64_t*, const void*);
-  auto* workspace_bytes = reinterpret_cast<WorkspaceBytes*>(dlsym(library, "guarded_workspace_bytes"));
-  auto* run = reinterpret_cast<Run*>(dlsym(library, "guarded_run"));
-  REQUIRE(workspace_bytes != nullptr);
-  REQUIRE(run != nullptr);
+  const dlc_test::LoadedLibrary library(*bytes, "guarded");
   const float a[] = {1, 2, 3, 4}, b[] = {2, 2, 2, 2};
   float y[] = {7, 7, 7, 7};
   const void* in[] = {a, b};
   void* out[] = {y};
   alignas(64) std::byte workspace[4096];
   for (const int64_t n : {-1, 0, 1, 3, 65}) {
-    CHECK(workspace_bytes(&n) == -2);
-    CHECK(run(in, out, workspace, &n, nullptr) == -2);
+    CHECK(library.workspace_bytes(&n) == -2);
+    CHECK(library.run(in, out, workspace, &n, nullptr) == -2);
   }
   CHECK(y[0] == 7);
   const int64_t two = 2;
-  CHECK(workspace_bytes(&two) >= 0);
-  REQUIRE(workspace_bytes(&two) <= static_cast<int64_t>(sizeof(workspace)));
-  CHECK(run(in, out, workspace, &two, nullptr) == 0);
+  CHECK(library.workspace_bytes(&two) >= 0);
+  REQUIRE(library.workspace_bytes(&two) <= static_cast<int64_t>(sizeof(workspace)));
+  CHECK(library.run(in, out, workspace, &two, nullptr) == 0);
   CHECK(y[3] == 8);
-  dlclose(library);
 }

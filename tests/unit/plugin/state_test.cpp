@@ -2,15 +2,12 @@
 // stays.
 #include "dlc/graph/state.h"
 
-#include <dlfcn.h>
-
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <random>
 
 #include "dlc/plugin/compiled.h"
 #include "dlc_test/catch.h"
+#include "dlc_test/library.h"
 
 using namespace dlc;
 
@@ -514,18 +511,7 @@ TEST_CASE("a library updates a state where the caller has it", "[plugin][state]"
              Catch::Matchers::Contains("outputs[0] present: f32[2,P + S] (a state, see below; not used, may be NULL)"));
   CHECK_THAT(said,
              Catch::Matchers::Contains("inputs[1] past: f32[2,P], in memory of f32[2,8]; then present: f32[2,P + S]"));
-  const auto file = std::filesystem::temp_directory_path() / ("dlc_state_" + std::to_string(getpid()) + ".so");
-  std::ofstream(file, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  std::filesystem::remove(file);
-  REQUIRE(library != nullptr);
-  using WorkspaceBytes = int64_t(const int64_t*);
-  using Run = int32_t(const void* const*, void* const*, void*, const int64_t*, const void*);
-  auto* workspace_bytes = reinterpret_cast<WorkspaceBytes*>(dlsym(library, "grow_workspace_bytes"));
-  auto* run = reinterpret_cast<Run*>(dlsym(library, "grow_run"));
-  REQUIRE(workspace_bytes != nullptr);
-  REQUIRE(run != nullptr);
+  const dlc_test::LoadedLibrary library(*bytes, "grow");
   const CompiledModel model = models.compile(g);
   Session session = models.open(model, "cpu:");
   alignas(64) float memory[2][8] = {}, z[2] = {};
@@ -536,9 +522,9 @@ TEST_CASE("a library updates a state where the caller has it", "[plugin][state]"
     const void* in[] = {x.bytes(), memory};
     void* out[] = {nullptr, z};
     const int64_t dims[] = {past, s};
-    REQUIRE(workspace_bytes(dims) >= 0);
-    REQUIRE(workspace_bytes(dims) <= static_cast<int64_t>(sizeof(workspace)));
-    REQUIRE(run(in, out, workspace, dims, nullptr) == 0);
+    REQUIRE(library.workspace_bytes(dims) >= 0);
+    REQUIRE(library.workspace_bytes(dims) <= static_cast<int64_t>(sizeof(workspace)));
+    REQUIRE(library.run(in, out, workspace, dims, nullptr) == 0);
     REQUIRE_OK(const auto made, session.step({&x, 1}));
     CHECK(std::memcmp(z, made[0].bytes(), sizeof(z)) == 0);
     past += s;
@@ -547,6 +533,5 @@ TEST_CASE("a library updates a state where the caller has it", "[plugin][state]"
       CHECK(std::memcmp(memory[row], state.as<float>().data() + row * past, static_cast<size_t>(past) * 4) == 0);
   }
   const int64_t full[] = {6, 3};
-  CHECK(run(nullptr, nullptr, workspace, full, nullptr) == -2);
-  dlclose(library);
+  CHECK(library.run(nullptr, nullptr, workspace, full, nullptr) == -2);
 }
