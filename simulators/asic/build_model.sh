@@ -2,7 +2,8 @@
 # One verilated model of the accelerator: build_model.sh CONFIG OUT.so [--trace | --coverage]
 #
 # CONFIG is a folder with nx_cfg.svh and nx_cfg.h, written from the description (`dlc hw emit`, dlc-hw-gen); what is made on
-# the way is left there. Environment: RTL (sources, here rtl/), CXX, CXXFLAGS (-O3), VERILATOR_ROOT; ccache is used if it is there.
+# the way is left there. Environment: RTL (sources, here rtl/), CXX, CXXFLAGS (-O3), VERILATOR_ROOT, STRICT (set: Verilator's
+# warnings are errors, as in the project's own build; another Verilator may know more of them); ccache is used if it is there.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 config=$(cd "$1" && pwd)
@@ -11,7 +12,8 @@ what=${3:-}
 rtl=${RTL:-$here/rtl}
 VERILATOR_ROOT=${VERILATOR_ROOT:-$(verilator --getenv VERILATOR_ROOT)}
 flags="-std=c++20 ${CXXFLAGS:--O3} -march=x86-64-v3 -w -fPIC -fvisibility=hidden -DVL_USER_STOP -DVL_USER_FATAL"   # -w: most of it is Verilator's
-options="-O3 --x-assign unique --x-initial unique --assert -Wall -Wno-fatal"
+options="-O3 --x-assign unique --x-initial unique --assert -Wall"
+[ -n "${STRICT:-}" ] || options="$options -Wno-fatal"
 runtime="verilated verilated_threads"
 libraries="-lpthread"
 trace=0

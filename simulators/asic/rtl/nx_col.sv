@@ -1,7 +1,7 @@
 // One output channel: R weights in two sets, a dot product, one register.
 //
-// Inputs and weights, their zero points subtracted (9 bits), are carried sign-extended to 32: a simulation then multiplies whole words, and
-// synthesis merges the equal bits.
+// Inputs and weights, their zero points subtracted (9 bits), are carried sign-extended to 32: a simulation then
+// multiplies whole words, and synthesis merges the equal bits.
 module nx_col (
     input  logic clk,
     input  logic w_row, w_clear, w_all, input logic [$clog2(nx_cfg::R)-1:0] w_at,    // shadow set: one weight or all

@@ -1,6 +1,7 @@
 // vec, vec2 and row: one pipeline over C lanes. vec folds a window of one operand and scales it by the lane's or the
 // instruction's multiplier; vec2 adds or multiplies two int8 operands; row takes the maximum of all lanes, or multiplies
-// by the reciprocal of what is in acc. Then zero point and clamp, and for vec and vec2 a table.
+// by the reciprocal of what is in acc. Then zero point and clamp, and for vec and vec2 a table. What only `row` needs is
+// computed where a `row` runs, so that a simulation of the others does not pay for it.
 //
 // Stages: read (0) | fold (1) | first operand of the multiplier (2) | product (3) | round, clamp (4) | table (5) | write.
 module nx_vec (
@@ -15,8 +16,8 @@ module nx_vec (
     output logic [nx_cfg::C*8-1:0] wd, output logic busy);
   localparam int C = nx_cfg::C;
   localparam int PAR_N = 9;            // words of a parameter record: bias 4, multiplier 4, shift 1
-  // ---- fields of the head; those that both instructions have are chosen by the opcode
-  logic h_two, h_lane, h_max, h_lut, h_mul, h_acc, h_a_in, h_b_in, h_d_in;
+  // ---- fields of the head
+  logic h_two, h_lane, h_max, h_lut, h_mul, h_acc, h_a_in, h_b_in, h_d_in, h_no_src, h_div, h_across;
   logic [7:0] h_slot, h_za, h_zb, h_zp, h_lo, h_hi;
   logic [13:0] h_a, h_b, h_d;
   logic [9:0] h_p;
@@ -25,55 +26,106 @@ module nx_vec (
   logic [13:0] h_sow, h_soh, h_skw, h_skh, h_bow, h_boh, h_dow, h_doh;
   logic [30:0] h_ma;
   logic [23:0] h_mb;
-  logic [1:0] h_src;
-  logic h_row, h_div, h_across;
   logic [10:0] h_n;
-  assign h_two = 32'(head[nx_cfg::OP_L +: nx_cfg::OP_W]) == nx_cfg::OP_VEC2;
-  assign h_row = 32'(head[nx_cfg::OP_L +: nx_cfg::OP_W]) == nx_cfg::OP_ROW;
-  assign h_div = h_row && 32'(head[nx_cfg::ROW_F_L]) == nx_cfg::ROW_F_E_DIV;
-  assign h_across = h_row && !h_div;
-  assign h_src = head[nx_cfg::VEC_A_L +: nx_cfg::VEC_A_W];
   always_ff @(posedge clk)
     if (look) begin
-      h_acc <= !h_two && !h_row && 32'(h_src) == nx_cfg::VEC_A_E_ACC;
-      h_a_in <= h_row ? 32'(head[nx_cfg::ROW_A_L]) == nx_cfg::ROW_A_E_IN : h_two ? 32'(head[nx_cfg::VEC2_A_L]) == nx_cfg::VEC2_A_E_IN : 32'(h_src) == nx_cfg::VEC_A_E_IN;
-      h_b_in <= h_two && 32'(head[nx_cfg::VEC2_B_L]) == nx_cfg::VEC2_B_E_IN;
-      h_d_in <= h_row ? 32'(head[nx_cfg::ROW_DST_L]) == nx_cfg::ROW_DST_E_IN : h_two ? 32'(head[nx_cfg::VEC2_DST_L]) == nx_cfg::VEC2_DST_E_IN
-          : 32'(head[nx_cfg::VEC_DST_L]) == nx_cfg::VEC_DST_E_IN;
-      h_lane <= !h_two && !h_row && 32'(head[nx_cfg::VEC_SCL_L]) == nx_cfg::VEC_SCL_E_LANE;
-      h_max <= h_across || (!h_two && !h_row && 32'(head[nx_cfg::VEC_RED_L]) == nx_cfg::VEC_RED_E_MAX);
-      h_n <= 11'(head[nx_cfg::ROW_N_L +: nx_cfg::ROW_N_W]) + 11'(nx_cfg::ROW_N_P);
-      h_lut <= !h_row && (h_two ? 32'(head[nx_cfg::VEC2_LUT_L]) == nx_cfg::VEC2_LUT_E_T8
-          : 32'(head[nx_cfg::VEC_LUT_L]) == nx_cfg::VEC_LUT_E_T8);
-      h_mul <= h_two && 32'(head[nx_cfg::VEC2_BOP_L]) == nx_cfg::VEC2_BOP_E_MUL;
-      h_slot <= h_two ? 8'(head[nx_cfg::VEC2_SLOT_L +: nx_cfg::VEC2_SLOT_W])
-          : 8'(head[nx_cfg::VEC_SLOT_L +: nx_cfg::VEC_SLOT_W]);
-      h_a <= h_row ? head[nx_cfg::ROW_A_BASE_L +: nx_cfg::ROW_A_BASE_W] : h_two ? head[nx_cfg::VEC2_A_BASE_L +: nx_cfg::VEC2_A_BASE_W] : head[nx_cfg::VEC_A_BASE_L +: nx_cfg::VEC_A_BASE_W];
-      h_b <= h_row ? 14'(head[nx_cfg::ROW_B_BASE_L +: nx_cfg::ROW_B_BASE_W]) : head[nx_cfg::VEC2_B_BASE_L +: nx_cfg::VEC2_B_BASE_W];
-      h_d <= h_row ? head[nx_cfg::ROW_D_BASE_L +: nx_cfg::ROW_D_BASE_W] : h_two ? head[nx_cfg::VEC2_D_BASE_L +: nx_cfg::VEC2_D_BASE_W] : head[nx_cfg::VEC_D_BASE_L +: nx_cfg::VEC_D_BASE_W];
-      h_p <= head[nx_cfg::VEC_P_BASE_L +: nx_cfg::VEC_P_BASE_W];
-      h_ow <= h_row ? 12'(head[nx_cfg::ROW_N_OW_L +: nx_cfg::ROW_N_OW_W]) + 12'(nx_cfg::ROW_N_OW_P) : h_two ? 12'(head[nx_cfg::VEC2_N_OW_L +: nx_cfg::VEC2_N_OW_W]) + 12'(nx_cfg::VEC2_N_OW_P)
-          : 12'(head[nx_cfg::VEC_N_OW_L +: nx_cfg::VEC_N_OW_W]) + 12'(nx_cfg::VEC_N_OW_P);
-      h_oh <= h_row ? 12'(head[nx_cfg::ROW_N_OH_L +: nx_cfg::ROW_N_OH_W]) + 12'(nx_cfg::ROW_N_OH_P) : h_two ? 12'(head[nx_cfg::VEC2_N_OH_L +: nx_cfg::VEC2_N_OH_W]) + 12'(nx_cfg::VEC2_N_OH_P)
-          : 12'(head[nx_cfg::VEC_N_OH_L +: nx_cfg::VEC_N_OH_W]) + 12'(nx_cfg::VEC_N_OH_P);
-      h_kw <= h_row ? 6'(head[nx_cfg::ROW_N_K_L +: nx_cfg::ROW_N_K_W]) + 6'(nx_cfg::ROW_N_K_P) : h_two ? 6'd1 : 6'(head[nx_cfg::VEC_N_KW_L +: nx_cfg::VEC_N_KW_W]) + 6'(nx_cfg::VEC_N_KW_P);
-      h_kh <= h_row ? 6'd1 : h_two ? 6'd1 : 6'(head[nx_cfg::VEC_N_KH_L +: nx_cfg::VEC_N_KH_W]) + 6'(nx_cfg::VEC_N_KH_P);
-      h_sow <= h_row ? 14'(head[nx_cfg::ROW_A_OW_L +: nx_cfg::ROW_A_OW_W]) : h_two ? 14'(head[nx_cfg::VEC2_A_OW_L +: nx_cfg::VEC2_A_OW_W]) : 14'(head[nx_cfg::VEC_S_OW_L +: nx_cfg::VEC_S_OW_W]);
-      h_soh <= h_row ? 14'(head[nx_cfg::ROW_A_OH_L +: nx_cfg::ROW_A_OH_W]) : h_two ? 14'(head[nx_cfg::VEC2_A_OH_L +: nx_cfg::VEC2_A_OH_W]) : 14'(head[nx_cfg::VEC_S_OH_L +: nx_cfg::VEC_S_OH_W]);
-      h_skw <= h_row ? 14'(head[nx_cfg::ROW_A_K_L +: nx_cfg::ROW_A_K_W]) : h_two ? '0 : 14'(head[nx_cfg::VEC_S_KW_L +: nx_cfg::VEC_S_KW_W]);
-      h_skh <= h_two ? '0 : 14'(head[nx_cfg::VEC_S_KH_L +: nx_cfg::VEC_S_KH_W]);
-      h_bow <= h_row ? 14'(head[nx_cfg::ROW_B_OW_L +: nx_cfg::ROW_B_OW_W]) : 14'(head[nx_cfg::VEC2_B_OW_L +: nx_cfg::VEC2_B_OW_W]);
-      h_boh <= h_row ? 14'(head[nx_cfg::ROW_B_OH_L +: nx_cfg::ROW_B_OH_W]) : 14'(head[nx_cfg::VEC2_B_OH_L +: nx_cfg::VEC2_B_OH_W]);
-      h_dow <= h_row ? 14'(head[nx_cfg::ROW_D_OW_L +: nx_cfg::ROW_D_OW_W]) : h_two ? 14'(head[nx_cfg::VEC2_D_OW_L +: nx_cfg::VEC2_D_OW_W]) : 14'(head[nx_cfg::VEC_D_OW_L +: nx_cfg::VEC_D_OW_W]);
-      h_doh <= h_row ? 14'(head[nx_cfg::ROW_D_OH_L +: nx_cfg::ROW_D_OH_W]) : h_two ? 14'(head[nx_cfg::VEC2_D_OH_L +: nx_cfg::VEC2_D_OH_W]) : 14'(head[nx_cfg::VEC_D_OH_L +: nx_cfg::VEC_D_OH_W]);
-      h_za <= h_row ? h_div ? head[nx_cfg::ROW_ZA_L +: nx_cfg::ROW_ZA_W] : '0 : h_two ? head[nx_cfg::VEC2_ZA_L +: nx_cfg::VEC2_ZA_W] : head[nx_cfg::VEC_ZA_L +: nx_cfg::VEC_ZA_W];
-      h_zb <= head[nx_cfg::VEC2_ZB_L +: nx_cfg::VEC2_ZB_W];
-      h_zp <= h_row ? h_div ? head[nx_cfg::ROW_ZP_L +: nx_cfg::ROW_ZP_W] : '0 : h_two ? head[nx_cfg::VEC2_ZP_L +: nx_cfg::VEC2_ZP_W] : head[nx_cfg::VEC_ZP_L +: nx_cfg::VEC_ZP_W];
-      h_lo <= h_row ? h_div ? head[nx_cfg::ROW_LO_L +: nx_cfg::ROW_LO_W] : 8'h80 : h_two ? head[nx_cfg::VEC2_LO_L +: nx_cfg::VEC2_LO_W] : head[nx_cfg::VEC_LO_L +: nx_cfg::VEC_LO_W];
-      h_hi <= h_row ? h_div ? head[nx_cfg::ROW_HI_L +: nx_cfg::ROW_HI_W] : 8'h7f : h_two ? head[nx_cfg::VEC2_HI_L +: nx_cfg::VEC2_HI_W] : head[nx_cfg::VEC_HI_L +: nx_cfg::VEC_HI_W];
-      h_ma <= h_row ? (h_div ? 31'(head[nx_cfg::ROW_MA_L +: nx_cfg::ROW_MA_W]) : 31'd1) : h_two ? 31'(head[nx_cfg::VEC2_MA_L +: nx_cfg::VEC2_MA_W]) : head[nx_cfg::VEC_MA_L +: nx_cfg::VEC_MA_W];
-      h_mb <= head[nx_cfg::VEC2_MB_L +: nx_cfg::VEC2_MB_W];
-      h_sh <= h_row ? h_div ? head[nx_cfg::ROW_SH_L +: nx_cfg::ROW_SH_W] : '0 : h_two ? head[nx_cfg::VEC2_SH_L +: nx_cfg::VEC2_SH_W] : head[nx_cfg::VEC_SH_L +: nx_cfg::VEC_SH_W];
+      // what an instruction does not say
+      {h_two, h_lane, h_max, h_lut, h_mul, h_acc, h_b_in, h_no_src, h_div, h_across} <= '0;
+      {h_kw, h_kh} <= {6'd1, 6'd1};
+      case (32'(head[nx_cfg::OP_L +: nx_cfg::OP_W]))
+        nx_cfg::OP_VEC: begin
+          h_acc <= 32'(head[nx_cfg::VEC_A_L +: nx_cfg::VEC_A_W]) == nx_cfg::VEC_A_E_ACC;
+          h_a_in <= 32'(head[nx_cfg::VEC_A_L +: nx_cfg::VEC_A_W]) == nx_cfg::VEC_A_E_IN;
+          h_d_in <= 32'(head[nx_cfg::VEC_DST_L +: nx_cfg::VEC_DST_W]) == nx_cfg::VEC_DST_E_IN;
+          h_no_src <= 32'(head[nx_cfg::VEC_A_L +: nx_cfg::VEC_A_W]) > nx_cfg::VEC_A_E_OUT;
+          h_lane <= 32'(head[nx_cfg::VEC_SCL_L +: nx_cfg::VEC_SCL_W]) == nx_cfg::VEC_SCL_E_LANE;
+          h_max <= 32'(head[nx_cfg::VEC_RED_L +: nx_cfg::VEC_RED_W]) == nx_cfg::VEC_RED_E_MAX;
+          h_lut <= 32'(head[nx_cfg::VEC_LUT_L +: nx_cfg::VEC_LUT_W]) == nx_cfg::VEC_LUT_E_T8;
+          h_slot <= 8'(head[nx_cfg::VEC_SLOT_L +: nx_cfg::VEC_SLOT_W]);
+          h_a <= head[nx_cfg::VEC_A_BASE_L +: nx_cfg::VEC_A_BASE_W];
+          h_d <= head[nx_cfg::VEC_D_BASE_L +: nx_cfg::VEC_D_BASE_W];
+          h_p <= head[nx_cfg::VEC_P_BASE_L +: nx_cfg::VEC_P_BASE_W];
+          h_ow <= 12'(head[nx_cfg::VEC_N_OW_L +: nx_cfg::VEC_N_OW_W]) + 12'(nx_cfg::VEC_N_OW_P);
+          h_oh <= 12'(head[nx_cfg::VEC_N_OH_L +: nx_cfg::VEC_N_OH_W]) + 12'(nx_cfg::VEC_N_OH_P);
+          h_kw <= 6'(head[nx_cfg::VEC_N_KW_L +: nx_cfg::VEC_N_KW_W]) + 6'(nx_cfg::VEC_N_KW_P);
+          h_kh <= 6'(head[nx_cfg::VEC_N_KH_L +: nx_cfg::VEC_N_KH_W]) + 6'(nx_cfg::VEC_N_KH_P);
+          h_sow <= 14'(head[nx_cfg::VEC_S_OW_L +: nx_cfg::VEC_S_OW_W]);
+          h_soh <= 14'(head[nx_cfg::VEC_S_OH_L +: nx_cfg::VEC_S_OH_W]);
+          h_skw <= 14'(head[nx_cfg::VEC_S_KW_L +: nx_cfg::VEC_S_KW_W]);
+          h_skh <= 14'(head[nx_cfg::VEC_S_KH_L +: nx_cfg::VEC_S_KH_W]);
+          h_dow <= 14'(head[nx_cfg::VEC_D_OW_L +: nx_cfg::VEC_D_OW_W]);
+          h_doh <= 14'(head[nx_cfg::VEC_D_OH_L +: nx_cfg::VEC_D_OH_W]);
+          h_za <= head[nx_cfg::VEC_ZA_L +: nx_cfg::VEC_ZA_W];
+          h_zp <= head[nx_cfg::VEC_ZP_L +: nx_cfg::VEC_ZP_W];
+          h_lo <= head[nx_cfg::VEC_LO_L +: nx_cfg::VEC_LO_W];
+          h_hi <= head[nx_cfg::VEC_HI_L +: nx_cfg::VEC_HI_W];
+          h_ma <= head[nx_cfg::VEC_MA_L +: nx_cfg::VEC_MA_W];
+          h_sh <= head[nx_cfg::VEC_SH_L +: nx_cfg::VEC_SH_W];
+        end
+        nx_cfg::OP_VEC2: begin
+          h_two <= 1'b1;
+          h_a_in <= 32'(head[nx_cfg::VEC2_A_L +: nx_cfg::VEC2_A_W]) == nx_cfg::VEC2_A_E_IN;
+          h_b_in <= 32'(head[nx_cfg::VEC2_B_L +: nx_cfg::VEC2_B_W]) == nx_cfg::VEC2_B_E_IN;
+          h_d_in <= 32'(head[nx_cfg::VEC2_DST_L +: nx_cfg::VEC2_DST_W]) == nx_cfg::VEC2_DST_E_IN;
+          h_mul <= 32'(head[nx_cfg::VEC2_BOP_L +: nx_cfg::VEC2_BOP_W]) == nx_cfg::VEC2_BOP_E_MUL;
+          h_lut <= 32'(head[nx_cfg::VEC2_LUT_L +: nx_cfg::VEC2_LUT_W]) == nx_cfg::VEC2_LUT_E_T8;
+          h_slot <= 8'(head[nx_cfg::VEC2_SLOT_L +: nx_cfg::VEC2_SLOT_W]);
+          h_a <= head[nx_cfg::VEC2_A_BASE_L +: nx_cfg::VEC2_A_BASE_W];
+          h_b <= head[nx_cfg::VEC2_B_BASE_L +: nx_cfg::VEC2_B_BASE_W];
+          h_d <= head[nx_cfg::VEC2_D_BASE_L +: nx_cfg::VEC2_D_BASE_W];
+          h_ow <= 12'(head[nx_cfg::VEC2_N_OW_L +: nx_cfg::VEC2_N_OW_W]) + 12'(nx_cfg::VEC2_N_OW_P);
+          h_oh <= 12'(head[nx_cfg::VEC2_N_OH_L +: nx_cfg::VEC2_N_OH_W]) + 12'(nx_cfg::VEC2_N_OH_P);
+          h_sow <= 14'(head[nx_cfg::VEC2_A_OW_L +: nx_cfg::VEC2_A_OW_W]);
+          h_soh <= 14'(head[nx_cfg::VEC2_A_OH_L +: nx_cfg::VEC2_A_OH_W]);
+          h_bow <= 14'(head[nx_cfg::VEC2_B_OW_L +: nx_cfg::VEC2_B_OW_W]);
+          h_boh <= 14'(head[nx_cfg::VEC2_B_OH_L +: nx_cfg::VEC2_B_OH_W]);
+          h_dow <= 14'(head[nx_cfg::VEC2_D_OW_L +: nx_cfg::VEC2_D_OW_W]);
+          h_doh <= 14'(head[nx_cfg::VEC2_D_OH_L +: nx_cfg::VEC2_D_OH_W]);
+          h_za <= head[nx_cfg::VEC2_ZA_L +: nx_cfg::VEC2_ZA_W];
+          h_zb <= head[nx_cfg::VEC2_ZB_L +: nx_cfg::VEC2_ZB_W];
+          h_zp <= head[nx_cfg::VEC2_ZP_L +: nx_cfg::VEC2_ZP_W];
+          h_lo <= head[nx_cfg::VEC2_LO_L +: nx_cfg::VEC2_LO_W];
+          h_hi <= head[nx_cfg::VEC2_HI_L +: nx_cfg::VEC2_HI_W];
+          h_ma <= 31'(head[nx_cfg::VEC2_MA_L +: nx_cfg::VEC2_MA_W]);
+          h_mb <= head[nx_cfg::VEC2_MB_L +: nx_cfg::VEC2_MB_W];
+          h_sh <= head[nx_cfg::VEC2_SH_L +: nx_cfg::VEC2_SH_W];
+        end
+        default: begin                 // row
+          h_a_in <= 32'(head[nx_cfg::ROW_A_L +: nx_cfg::ROW_A_W]) == nx_cfg::ROW_A_E_IN;
+          h_d_in <= 32'(head[nx_cfg::ROW_DST_L +: nx_cfg::ROW_DST_W]) == nx_cfg::ROW_DST_E_IN;
+          h_n <= 11'(head[nx_cfg::ROW_N_L +: nx_cfg::ROW_N_W]) + 11'(nx_cfg::ROW_N_P);
+          h_a <= head[nx_cfg::ROW_A_BASE_L +: nx_cfg::ROW_A_BASE_W];
+          h_b <= 14'(head[nx_cfg::ROW_B_BASE_L +: nx_cfg::ROW_B_BASE_W]);
+          h_d <= head[nx_cfg::ROW_D_BASE_L +: nx_cfg::ROW_D_BASE_W];
+          h_ow <= 12'(head[nx_cfg::ROW_N_OW_L +: nx_cfg::ROW_N_OW_W]) + 12'(nx_cfg::ROW_N_OW_P);
+          h_oh <= 12'(head[nx_cfg::ROW_N_OH_L +: nx_cfg::ROW_N_OH_W]) + 12'(nx_cfg::ROW_N_OH_P);
+          h_kw <= 6'(head[nx_cfg::ROW_N_K_L +: nx_cfg::ROW_N_K_W]) + 6'(nx_cfg::ROW_N_K_P);
+          h_sow <= 14'(head[nx_cfg::ROW_A_OW_L +: nx_cfg::ROW_A_OW_W]);
+          h_soh <= 14'(head[nx_cfg::ROW_A_OH_L +: nx_cfg::ROW_A_OH_W]);
+          h_skw <= 14'(head[nx_cfg::ROW_A_K_L +: nx_cfg::ROW_A_K_W]);
+          h_bow <= 14'(head[nx_cfg::ROW_B_OW_L +: nx_cfg::ROW_B_OW_W]);
+          h_boh <= 14'(head[nx_cfg::ROW_B_OH_L +: nx_cfg::ROW_B_OH_W]);
+          h_dow <= 14'(head[nx_cfg::ROW_D_OW_L +: nx_cfg::ROW_D_OW_W]);
+          h_doh <= 14'(head[nx_cfg::ROW_D_OH_L +: nx_cfg::ROW_D_OH_W]);
+          if (32'(head[nx_cfg::ROW_F_L +: nx_cfg::ROW_F_W]) == nx_cfg::ROW_F_E_DIV) begin
+            h_div <= 1'b1;
+            h_za <= head[nx_cfg::ROW_ZA_L +: nx_cfg::ROW_ZA_W];
+            h_zp <= head[nx_cfg::ROW_ZP_L +: nx_cfg::ROW_ZP_W];
+            h_lo <= head[nx_cfg::ROW_LO_L +: nx_cfg::ROW_LO_W];
+            h_hi <= head[nx_cfg::ROW_HI_L +: nx_cfg::ROW_HI_W];
+            h_ma <= 31'(head[nx_cfg::ROW_MA_L +: nx_cfg::ROW_MA_W]);
+            h_sh <= head[nx_cfg::ROW_SH_L +: nx_cfg::ROW_SH_W];
+          end else begin               // a maximum leaves as it is
+            h_across <= 1'b1;
+            h_za <= '0;
+            h_zp <= '0;
+            h_lo <= 8'h80;
+            h_hi <= 8'h7f;
+            h_ma <= 31'd1;
+            h_sh <= '0;
+          end
+        end
+      endcase
     end
   logic unused;
   assign unused = &{1'b0, head};
@@ -95,11 +147,18 @@ module nx_vec (
     end
   localparam logic [26:0] ACC_N = 27'(nx_cfg::ACC_W), IN_N = 27'(nx_cfg::IN_W), OUT_N = 27'(nx_cfg::OUT_W);
   logic illegal, oob;
-  assign illegal = h_row ? (h_div ? h_kw != 6'd1 : 12'(h_n) <= 12'(h_kw - 6'd1)*12'(C)) : h_two ? h_a_in && h_b_in : 32'(h_src) > nx_cfg::VEC_A_E_OUT;
-  assign oob = top_a >= (h_acc ? ACC_N : h_a_in ? IN_N : OUT_N) || (h_two && top_b >= (h_b_in ? IN_N : OUT_N))
-            || (h_div && top_b >= ACC_N)
-            || top_d >= (h_d_in ? IN_N : OUT_N) || (h_lane && 32'(h_p) + PAR_N > nx_cfg::PAR_W)
-            || (h_lut && 32'(h_slot) >= nx_cfg::SLOTS);
+  always_comb
+    if (h_two) illegal = h_a_in && h_b_in;
+    else if (h_div) illegal = h_kw != 6'd1;
+    else if (h_across) illegal = 12'(h_n) <= (12'(h_kw) - 12'd1)*12'(C);   // the last vector has nothing of the row
+    else illegal = h_no_src;
+  always_comb begin
+    oob = top_a >= (h_acc ? ACC_N : h_a_in ? IN_N : OUT_N) || top_d >= (h_d_in ? IN_N : OUT_N);
+    if (h_two && top_b >= (h_b_in ? IN_N : OUT_N)) oob = 1'b1;
+    if (h_div && top_b >= ACC_N) oob = 1'b1;
+    if (h_lane && 32'(h_p) + PAR_N > nx_cfg::PAR_W) oob = 1'b1;
+    if (h_lut && 32'(h_slot) >= nx_cfg::SLOTS) oob = 1'b1;
+  end
   assign bad = illegal ? 3'(nx_cfg::FAULT_ILLEGAL) : oob ? 3'(nx_cfg::FAULT_OOB) : '0;
   // ---- the running instruction
   logic run, two, lane, red_max, lut, mul, from_acc, a_in, b_in, d_in, div, across;
@@ -255,33 +314,28 @@ module nx_vec (
       v6 <= v5;
     end
   end
-  logic [C*32-1:0] a_now, a_word;
-  logic [C*8-1:0] a8, b_word;
-  assign a8 = a_in ? in_q : out0_q;
-  for (genvar c = 0; c < C; c++) begin : g_a
-    assign a_now[c*32 +: 32] = from_acc ? acc_q[c*32 +: 32] : 32'(signed'(a8[c*8 +: 8]));
-  end
-  nx_hold #(.W(C*32)) hold_a (.clk, .fresh, .q(a_now), .d(a_word));
-  logic [C*32-1:0] c_word;
-  nx_hold #(.W(C*32)) hold_c (.clk, .fresh(fresh && div), .q(div ? acc_q : '0), .d(c_word));
+  logic [C*32-1:0] acc_word;
+  logic [C*8-1:0] a_word, b_word;
+  nx_hold #(.W(C*32)) hold_acc (.clk, .fresh, .q(acc_q), .d(acc_word));
+  nx_hold #(.W(C*8)) hold_a (.clk, .fresh, .q(a_in ? in_q : out0_q), .d(a_word));
   nx_hold #(.W(C*8)) hold_b (.clk, .fresh, .q(b_in ? in_q : out1_q), .d(b_word));
-  // the largest of all lanes
-  logic [C-1:0][8:0] folds;
-  logic [8:0] widest;
-  always_comb begin
-    widest = '0;
-    if (across) begin
-      widest = folds[0];
-      for (int c = 1; c < C; c++) if ($signed(folds[c]) > $signed(widest)) widest = folds[c];
-    end
-  end
+  // the largest lane of a row so far
+  logic [7:0] most;
+  function automatic logic signed [7:0] next_most(input logic signed [7:0] so_far, input logic [C*8-1:0] v,
+      input logic signed [11:0] left);
+    next_most = so_far;
+    for (int c = 0; c < C; c++)
+      if (left > 12'(c) && $signed(v[c*8 +: 8]) > next_most) next_most = v[c*8 +: 8];
+  endfunction
+  always_ff @(posedge clk)
+    if (step && v1 && across) most <= next_most(first1 ? 8'sh80 : most, a_word, left1);
   for (genvar c = 0; c < C; c++) begin : g_lane
     logic [31:0] p_mul;
     assign p_mul = par[C*32 + c*32 +: 32];
-    nx_vlane lane_i (.clk, .step, .v1, .first(first1), .red_max, .a(across && left1 <= 12'(c) ? -32'sd128 : a_word[c*32 +: 32]), .divisor(c_word[c*32 +: 32]), .div, .across, .widest,
-        .folded(folds[c]), .b(b_word[c*8 +: 8]),
-        .za, .zb, .v2, .two, .mul, .lane, .bias(par[c*32 +: 32]), .p_mul(p_mul[30:0]), .ma, .mb, .v3,
-        .p_sh(par[2*C*32 + c*8 +: 6]), .sh, .v4, .zp, .lo, .hi, .v5, .lut, .slot, .t_we, .t_wa, .t_wd, .y(wd[c*8 +: 8]));
+    nx_vlane lane_i (.clk, .step, .v1, .first(first1), .red_max, .from_acc, .acc(acc_word[c*32 +: 32]),
+        .a(a_word[c*8 +: 8]), .b(b_word[c*8 +: 8]), .za, .zb, .v2, .across, .div, .two, .mul, .lane, .most,
+        .bias(par[c*32 +: 32]), .p_mul(p_mul[30:0]), .ma, .mb, .v3, .p_sh(par[2*C*32 + c*8 +: 6]), .sh, .v4, .zp, .lo,
+        .hi, .v5, .lut, .slot, .t_we, .t_wa, .t_wd, .y(wd[c*8 +: 8]));
     logic unused_par;
     assign unused_par = &{1'b0, p_mul[31], par[2*C*32 + c*8 + 6 +: 2]};
   end

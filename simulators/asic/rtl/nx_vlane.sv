@@ -2,9 +2,9 @@
 // a function, so that a simulation spends nothing on stages that are empty.
 module nx_vlane (
     input  logic clk, step,
-    input  logic v1, first, red_max, input logic [31:0] a, divisor, input logic [7:0] b, za, zb,
-    input  logic div, across, input logic [8:0] widest, output logic [8:0] folded,
-    input  logic v2, two, mul, lane, input logic [31:0] bias, input logic [30:0] p_mul, ma, input logic [23:0] mb,
+    input  logic v1, first, red_max, from_acc, input logic [31:0] acc, input logic [7:0] a, b, za, zb,
+    input  logic v2, across, div, two, mul, lane, input logic [7:0] most, input logic [31:0] bias,
+    input  logic [30:0] p_mul, ma, input logic [23:0] mb,
     input  logic v3, input logic [5:0] p_sh, sh,
     input  logic v4, input logic [7:0] zp, lo, hi,
     input  logic v5, lut, input logic [7:0] slot,
@@ -29,6 +29,15 @@ module nx_vlane (
     top = '0;
     for (int i = 0; i < 31; i++) if (x[i]) top = 5'(i);
   endfunction
+  function automatic logic [30:0] recip(input logic [31:0] x);
+    logic [4:0] at;
+    logic [7:0] below;                 // the bits below the leading one
+    at = top(x[30:0]);
+    below = 8'((x[30:0] << (5'd30 - at)) >> 22);
+    if (x[31] || x == '0) recip = '1;
+    else if (at < 5'd14) recip = 31'(rom[below]) << (5'd14 - at);
+    else recip = 31'(rom[below]) >> (at - 5'd14);
+  endfunction
 
   // 4: round half to even, zero point, clamp
   function automatic logic [7:0] narrow(input logic signed [63:0] v, input logic [5:0] s,
@@ -48,13 +57,8 @@ module nx_vlane (
   logic signed [32:0] fold;
   logic signed [8:0] bz, bz_q;
   logic signed [31:0] x_q;
-  logic [31:0] d_q;
-  logic [30:0] r_x;                    // a reciprocal
-  logic [7:0] below;                   // the bits below the leading one
-  logic [4:0] at;
-  assign folded = across ? fold[8:0] : '0;
-  assign at = top(d_q[30:0]);
-  assign below = 8'((d_q[30:0] << (5'd30 - at)) >> 22);
+  logic [31:0] d_q;                    // a divisor
+  logic [30:0] r_x;                    // its reciprocal
   logic signed [63:0] t_q;
   logic [7:0] r_q, r_qq;
   logic [nx_cfg::C*8-1:0] copy [TW];   // 5: the lane's own copy of the tables
@@ -65,17 +69,20 @@ module nx_vlane (
     if (t_we) copy[t_wa] <= t_wd;
     if (step) begin
       if (v1) begin
-        fold <= next_fold(fold, first, red_max, a, za);
+        fold <= next_fold(fold, first, red_max, from_acc ? acc : 32'(signed'(a)), za);
         bz <= 9'(signed'(b)) - 9'(signed'(zb));
-        if (div) d_q <= divisor;
+        if (div) d_q <= acc;
       end
       if (v2) begin
-        if (div) r_x <= d_q[31] || d_q == '0 ? '1 : at < 5'd14 ? 31'(rom[below]) << (5'd14 - at)
-            : 31'(rom[below]) >> (at - 5'd14);
-        x_q <= across ? 32'(signed'(widest)) : div ? 32'(signed'(fold[8:0]))*$signed({16'b0, ma[15:0]}) : two ? 32'(signed'(fold[8:0]))*(mul ? 32'(bz) : 32'sd1) : fold[31:0] + (lane ? bias : '0);
+        if (across) x_q <= 32'(signed'(most));
+        else if (div || two)
+          x_q <= 32'(signed'(fold[8:0]))*(div ? $signed({16'b0, ma[15:0]}) : mul ? 32'(bz) : 32'sd1);
+        else x_q <= fold[31:0] + (lane ? bias : '0);
+        if (div) r_x <= recip(d_q);
         bz_q <= bz;
       end
-      if (v3) t_q <= 64'(x_q)*$signed({33'b0, div ? r_x : lane ? p_mul : ma}) + (two && !mul ? 64'(bz_q)*64'(signed'(mb)) : '0);
+      if (v3) t_q <= 64'(x_q)*$signed({33'b0, div ? r_x : lane ? p_mul : ma})
+                   + (two && !mul ? 64'(bz_q)*64'(signed'(mb)) : '0);
       if (v4) r_q <= narrow(t_q, lane ? p_sh : sh, zp, lo, hi);
       if (v5) begin
         r_qq <= r_q;
