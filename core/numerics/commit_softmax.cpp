@@ -2,8 +2,37 @@
 #include <cmath>
 
 #include "core/numerics/rewriter.h"
+#include "dlc/interp/interp.h"
 
 namespace dlc::numerics {
+
+namespace {
+
+// What `quotient` shifts away for the machine's reciprocal, which is of a power of two: the S for which a number
+// divided by itself, times M, is M.
+Result<int64_t> unit_shift(const Rewriter& r, DType m_type, DType s_type) {
+  constexpr int64_t kM = 64;
+  DLC_TRY(const DType type, r.operand_type("quotient", 0));
+  DLC_TRY(Tensor e, Tensor::make(type, {1, 1, 1}));
+  DLC_TRY(Tensor m, Tensor::make(m_type, {}));
+  DLC_TRY(Tensor shift, Tensor::make(s_type, {}));
+  e.set_int(0, type.max_value());
+  m.set_int(0, kM);
+  std::vector<Operand> operands;
+  for (const Tensor* t : {&e, &m, &shift})
+    operands.push_back(Operand::of({t->dtype(), std::vector<Expr>(t->shape().begin(), t->shape().end())}));
+  const RecordSet& records = r.records();
+  DLC_TRY(const Kernel kernel, records.instantiate(*records.find("quotient"), operands, {}));
+  for (int64_t s = 0; s <= s_type.max_value(); ++s) {
+    shift.set_int(0, s);
+    DLC_TRY(const std::vector<Tensor> y, run_kernel(kernel, std::vector{e, m, shift}));
+    if (y[0].get_int(0) == kM) return s;
+  }
+  return fail({}, "recipe 'quotient': with no S is a number divided by itself, times M, M",
+              "see docs/numerics.md for the recipes a machine provides");
+}
+
+}  // namespace
 
 RuleResult commit_softmax(Rewriter& r, const Site& s) {
   const Node n = r.graph().node(s.root);
@@ -18,8 +47,8 @@ RuleResult commit_softmax(Rewriter& r, const Site& s) {
   DLC_TRY(const DType entry, r.operand_type("exp_rows", 1));
   DLC_TRY(const DType m_type, r.operand_type("quotient", 1));
   DLC_TRY(const DType s_type, r.operand_type("quotient", 2));
-  constexpr int64_t kUnit = 30;  // recip is of 2**30
-  const auto k = choose_multiplier(1 / s.scale, m_type, s_type, s_type.max_value() - kUnit);
+  DLC_TRY(const int64_t unit, unit_shift(r, m_type, s_type));
+  const auto k = choose_multiplier(1 / s.scale, m_type, s_type, s_type.max_value() - unit);
   if (!k) return Refused{"its scale has no multiplier"};
   const std::string name = s.locations.empty() ? std::string("softmax") : s.locations.front();
   std::vector<int64_t> table;
@@ -29,7 +58,7 @@ RuleResult commit_softmax(Rewriter& r, const Site& s) {
   DLC_TRY(const ValueId columns, r.columns(x->value, s));
   DLC_TRY(const ValueId e, r.add("exp_rows", {columns, t}, {}, s));
   DLC_TRY(const ValueId m, r.scalar(m_type, k->m, name + ".mul"));
-  DLC_TRY(const ValueId shift, r.scalar(s_type, k->s + kUnit, name + ".shift"));
+  DLC_TRY(const ValueId shift, r.scalar(s_type, k->s + unit, name + ".shift"));
   DLC_TRY(const ValueId y, r.add("quotient", {e, m, shift}, r.output_attrs(s), s));
   DLC_TRY(const ValueId rows, r.rows(y, shape, s));
   return rows;

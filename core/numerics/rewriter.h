@@ -71,6 +71,7 @@ class Rewriter {
   explicit Rewriter(Graph& g) : g_(g) {}
 
   Graph& graph() { return g_; }
+  const RecordSet& records() const { return g_.record_set(); }
   // Of a node whose op has a record: every node that add_node made.
   Attributes attributes(const Node& n) const { return {*g_.record_set().find(n.op), n.attrs}; }
   // Whether only one node uses v, as the graph was when the rules began: what they add uses integers alone.
