@@ -9,6 +9,7 @@
 #include <random>
 
 #include "dlc/hw/load.h"
+#include "dlc/io/file.h"
 #include "dlc_test/catch.h"
 
 using namespace dlc;
@@ -128,6 +129,23 @@ TEST_CASE("only a positive scale keeps the order") {
   %yf: f32[1,2,2,2] = max_pool(%xf) {kernel = [2, 2], stride = [2, 2]}
   %y: s8[1,2,2,2] = quantize_linear(%yf, @t) {to: s8})";
   commit("s8[1,2,4,4]", above);
+}
+
+TEST_CASE("softmax follows what the machine's reciprocal is of") {
+  REQUIRE_OK(const HwDescription hw, load_hw(DLC_SOURCE_DIR "/hwdesc/asic.yaml"));
+  REQUIRE_OK(const RecordSet defs, RecordSet::parse(hw.defs_text, hw.file, &RecordSet::builtin()));
+  REQUIRE_OK(const MappedFile file, map_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
+  const auto commit_with = [&](const std::string& reciprocal) {
+    std::string text(file.text());
+    const std::string own = "recip(Sum[b, m])";
+    text.replace(text.find(own), own.size(), reciprocal);
+    REQUIRE_OK(RecordSet all, RecordSet::parse(text, "changed.recipes", &defs));
+    return commit("s8[1,6,8]", quantised("1,6,8", "1,6,8", "softmax(%xf)", "0.02"),
+                  std::make_shared<const RecordSet>(std::move(all)));
+  };
+  CHECK(commit_with("recip(Sum[b, m])").layers == 1);
+  CHECK(commit_with("(recip(Sum[b, m]) >> 8)").layers == 1);
+  CHECK(commit_with("(recip(Sum[b, m]) << 3)").layers == 1);
 }
 
 TEST_CASE("a table is of a function of the value alone") {
