@@ -15,6 +15,12 @@ int root(const Kernel& k, int tensor) {
   return tensor;
 }
 
+template <class F>
+void each_value(const Stmt& s, const F& f) {
+  for (const Val& i : s.indices) walk(i, f);
+  walk(s.value, f);
+}
+
 // Bytes from the start of the root. nullopt where an index depends on data.
 std::optional<Expr> address(const Kernel& k, int tensor, const AccessMap& access) {
   const KernelTensor& t = k.tensors[static_cast<size_t>(tensor)];
@@ -55,6 +61,16 @@ class Points {
     for (const KernelTensor& t : k.tensors)
       for (const Expr& d : t.shape)
         if (const auto n = d.as_symbol()) known_.ranges.insert_or_assign(std::string(*n), Range(0, Interval::kPosInf));
+    const auto say = [&](const Expr& e) {
+      for (auto& name : e.symbols()) named_.insert(name);
+    };
+    for (const KernelTensor& t : k.tensors) std::ranges::for_each(t.shape, say);
+    std::ranges::for_each(k.assumptions, say);
+    for (const auto* loops : {&seqs, &s.loops})
+      for (const Loop& l : *loops) named_.insert(l.var);
+    each_value(s, [&](const ValNode& v) {
+      for (const Loop& l : v.loops) named_.insert(l.var);
+    });
     known_.nonnegative = k.assumptions;
     for (const auto* loops : {&seqs, &s.loops})  // where there is a point
       for (const Loop& l : *loops) known_.nonnegative.push_back(l.extent - 1);
@@ -84,7 +100,8 @@ class Points {
     for (const ReadSite& r : reads(v, known_)) {
       if (root(k_, r.read->tensor) != target_ || misses_all(r)) continue;
       const bool own = is_own(r);
-      if (!own || !each_its_own()) return DependentRead{r.read, own};
+      if (own ? each_its_own() || has_free_steps() : is_freely_away(r)) continue;
+      return DependentRead{r.read, own};
     }
     return std::nullopt;
   }
@@ -113,6 +130,26 @@ class Points {
       if (!r.access[d] || !own_[d] || !provably_eq(*r.access[d], *own_[d], r.known.ranges)) return false;
     }
     return true;
+  }
+
+  // Symbols that are no dims are given with each run, as the fields of an instruction are. What only they decide, how
+  // far an operand is from the result or one point from the next, whoever gives them answers for.
+  bool is_free(const Expr& e) const {
+    return std::ranges::any_of(e.symbols(), [&](const auto& name) { return !named_.contains(name); });
+  }
+  bool is_freely_away(const ReadSite& r) const {
+    if (r.read->tensor != s_.tensor) return false;
+    for (size_t d = 0; d < own_.size(); ++d)
+      if (r.access[d] && own_[d] && is_free(*r.access[d] - *own_[d])) return true;
+    return false;
+  }
+  bool has_free_steps() const {
+    std::vector<std::string> names;
+    for (const Loop& l : open_) names.push_back(l.var);
+    return std::ranges::any_of(own_, [&](const auto& index) {
+      const auto form = index ? affine(*index, names) : std::nullopt;
+      return form && std::ranges::any_of(form->coefficients, [&](const Expr& c) { return is_free(c); });
+    });
   }
 
   // Different points write different elements: the indices tell every loop's place, one after the other.
@@ -178,6 +215,7 @@ class Points {
   const AccessMap own_;
   AccessMap others_;        // what another point writes
   std::vector<Loop> open_;  // loops of more than one point
+  SymbolSet named_;         // loops and dims
   Known known_;
   std::optional<bool> its_own_;
 };
@@ -185,7 +223,11 @@ class Points {
 }  // namespace
 
 std::optional<DependentRead> dependent_read(const Kernel& k, const Stmt& s, const std::vector<Loop>& seqs) {
-  return Points(k, s, seqs).first_dependent();
+  bool reads_target = false;  // few statements do
+  each_value(s, [&](const ValNode& v) {
+    reads_target = reads_target || (v.kind == ValKind::read && root(k, v.tensor) == root(k, s.tensor));
+  });
+  return reads_target ? Points(k, s, seqs).first_dependent() : std::nullopt;
 }
 
 }  // namespace dlc

@@ -6,6 +6,8 @@
 //   for i < 8: Y[2*i] = Y[2*i + 1]                  written by none
 //   for i < N: Y[i] = Y[i + 1] ?: 0                 another's: a seq says which is first
 //   for i < N, j < M: Y[i] = Y[i] + X[i, j]         its own, and that of M - 1 others
+//
+// Symbols that are no dims (the fields of an instruction) are not known here, so what they alone decide is not refused.
 #pragma once
 
 #include <optional>

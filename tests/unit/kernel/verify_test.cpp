@@ -117,6 +117,12 @@ TEST_CASE("what a point reads of the tensor that its loops write is its own elem
       {"for i < N: Y[i] = if i >= 1 then Y[0 - i] ?: 0 else 0", ""},
       {"for i < 8, j < 4: left[i, j] = right[7 - i, j]", ""},
       {"for i < 1: Y[i] = Y[5] + Y[I[i]]", ""},
+      // as the parameters of the run say
+      {"for i < rows, j < 8: F[to + 8*i + j] = F[from + 8*i + j]", ""},
+      {"for i < rows, j < cols: F[to + cols*i + j] = F[to + cols*i + j] + 1", ""},
+      {"for i < rows, j < cols: F[to + i*step + j] = F[to + i*step + j] + 1", ""},
+      {"for i < rows, j < 8: F[to + 8*i + j] = F[to + 8*i + j + 8]", "an element that"},
+      {"for i < rows, j < 9: F[to + 8*i + j] = F[to + 8*i + j] + 1", "which"},
       // another's
       {"for i < N: Y[i] = Y[i + 1] ?: 0", "Y[i + 1], an element that"},
       {"for i < N: Y[i] = Y[0]", "Y[0], an element that"},
