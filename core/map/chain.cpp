@@ -32,7 +32,7 @@ class ChainMaker {
  public:
   // `apart`: what comes in and goes out may stay in on-chip memories.
   ChainMaker(const Machine& machine, std::shared_ptr<const Target> target, bool apart)
-      : machine_(machine), target_(std::move(target)), apart_(apart) {
+      : machine_(machine), target_(std::move(target)), ranges_(target_->kernel, target_->ranges), apart_(apart) {
     chain_.target = target_;
     chain_.layouts = layouts_of(*target_, machine.lanes);
   }
@@ -82,10 +82,9 @@ class ChainMaker {
     const Pattern *load = nullptr, *store = nullptr;
     for (const Mover& m : machine_.movers) (m.load ? load : store) = &m.pattern;
     for (const Pattern& p : machine_.compute) {
-      walk(p.stmt().value, [&](const ValNode& n) {
-        if (n.kind == ValKind::read && loads(p.spaces[static_cast<size_t>(n.tensor)]))
-          in.insert(to_string(p.kernel.tensors[static_cast<size_t>(n.tensor)].dtype));
-      });
+      for (const int t : p.reads)
+        if (loads(p.spaces[static_cast<size_t>(t)]))
+          in.insert(to_string(p.kernel.tensors[static_cast<size_t>(t)].dtype));
       const auto to = static_cast<size_t>(p.stmt().tensor);
       if (stores(p.spaces[to])) out.insert(to_string(p.kernel.tensors[to].dtype));
     }
@@ -106,6 +105,7 @@ class ChainMaker {
 
   void blame(int depth, const Pattern& p, const std::function<std::string()>& why, size_t weight = 0) {
     const size_t rank = static_cast<size_t>(depth) * 100 + weight;
+    if (!apart_) return;
     if (nearest_ != nullptr && rank <= why_rank_) return;
     nearest_ = &p;
     why_ = why();
@@ -137,13 +137,12 @@ class ChainMaker {
       const DType element = p.kernel.tensors[static_cast<size_t>(tensor)].dtype;
       if (space >= 0 ? to != space : !stores(to)) continue;
       const DType wanted = target_->kernel.tensors[static_cast<size_t>(target_->output)].dtype;
-      if (space < 0 &&
-          (element.bytes() != wanted.bytes() || !fits(value_range(v, target_->kernel, target_->ranges), wanted))) {
+      if (space < 0 && (element.bytes() != wanted.bytes() || !fits(ranges_.of(v), wanted))) {
         blame(depth, p,
               [&] { return fmt::format("it gives {}, {} is wanted", to_string(element), to_string(wanted)); });
         continue;
       }
-      UnifyResult u = unify(p, v, target_->kernel, target_->ranges);
+      UnifyResult u = unify(p, v, target_->kernel, ranges_, apart_);
       if (u.found.empty() && u.why) blame(depth, p, u.why, std::min<size_t>(u.depth, 40));
       for (Unified& found : u.found) {
         auto plans = complete(p, std::move(found), v, space, depth);
@@ -212,6 +211,7 @@ class ChainMaker {
     o.space = p.spaces[static_cast<size_t>(r.pattern->tensor)];
     o.element = p.kernel.tensors[static_cast<size_t>(r.pattern->tensor)].dtype;
     o.address = p.address(r.pattern->tensor, r.pattern->args);
+    o.walks.assign(target_->loops.size(), false);
     if (!o.address.base.valid() || o.space < 0) return std::nullopt;
     const bool is_read = r.target->kind == ValKind::read;
     const bool looks_up = is_read && std::ranges::any_of(r.target->args, [](const Val& a) { return !val::as_expr(a); });
@@ -242,9 +242,10 @@ class ChainMaker {
     }
     // What is kept between instructions has the loops of the result; partial sums are not kept.
     const auto symbols = free_symbols(r.target);
-    if (std::ranges::any_of(target_->loops,
-                            [&](const TargetLoop& l) { return l.reduction && symbols.contains(l.var); }))
-      return std::nullopt;
+    for (size_t l = 0; l < target_->loops.size(); ++l) {
+      o.walks[l] = symbols.contains(target_->loops[l].var);
+      if (o.walks[l] && target_->loops[l].reduction) return std::nullopt;
+    }
     const auto key = std::pair(r.target.get(), o.space);
     auto known = covers_.find(key);
     if (known == covers_.end()) known = covers_.emplace(key, cover(r.target, o.space, depth + 1)).first;
@@ -267,10 +268,10 @@ class ChainMaker {
     Kernel k = target_->kernel;
     k.tensors.push_back({"sum.so.far", plan.store.element, {}, Role::temp, {}});
     const Val before = val::read(static_cast<int>(k.tensors.size()) - 1, plan.store.element, {});
-    const Val more =
-        canonical(val::cast(plan.store.element, val::binary(BinaryOp::add, before, v)), k, target_->ranges);
+    ValueRanges ranges(k, target_->ranges);
+    const Val more = canonical(val::cast(plan.store.element, val::binary(BinaryOp::add, before, v)), ranges);
     for (const Val& value : {val::binary(BinaryOp::add, before, v), more})
-      for (Unified& u : unify(*plan.pattern, value, k, target_->ranges).found)
+      for (Unified& u : unify(*plan.pattern, value, k, ranges, false).found)
         for (const Reading& r : u.reads) {
           if (!val::structurally_equal(r.target, before)) continue;
           const Address a = plan.pattern->address(r.pattern->tensor, r.pattern->args);
@@ -285,20 +286,11 @@ class ChainMaker {
 
   // ---- loops
 
-  bool depends(const Operand& o, const Plans& plans, size_t loop) const {
-    if (o.kind == OperandKind::temp && o.temp >= 0) {
-      if (target_->loops[loop].reduction) return false;
-      const auto symbols = free_symbols(plans[static_cast<size_t>(o.temp)].value);
-      return symbols.contains(target_->loops[loop].var);
-    }
-    return std::ranges::any_of(o.index, [&](const Expr& e) { return e.mentions(target_->loops[loop].var); });
-  }
-
-  bool may_assign(const Plan& plan, const Plans& plans, size_t u, size_t v) const {
+  bool may_assign(const Plan& plan, size_t u, size_t v) const {
     const bool reduces = u >= plan.pattern->outer;
     if (reduces != target_->loops[v].reduction || !plan.uses[v]) return false;
     for (const Operand& o : plan.reads)
-      if (depends(o, plans, v) && o.address.coefficients[u].is(0)) return false;
+      if (o.walks[v] && o.address.coefficients[u].is(0)) return false;
     const auto n = plan.pattern->loops[u].extent.constant();
     if (n && (*n != target_->loops[v].extent || !target_->loops[v].lane)) return false;
     return reduces || !plan.store.address.coefficients[u].is(0);
@@ -348,7 +340,7 @@ class ChainMaker {
   bool could_take_more(const Search& s, const std::vector<bool>& used) const {
     for (const size_t u : s.order)
       for (size_t v = 0; v < used.size(); ++v)
-        if (s.plan->assign[u] < 0 && !used[v] && may_assign(*s.plan, *s.plans, u, v)) return true;
+        if (s.plan->assign[u] < 0 && !used[v] && may_assign(*s.plan, u, v)) return true;
     return false;
   }
 
@@ -365,7 +357,7 @@ class ChainMaker {
     const bool lane = loop.extent.constant().value_or(1) > 1;
     bool any = false;
     for (size_t v = 0; v < used.size(); ++v) {
-      if (used[v] || !may_assign(plan, *s.plans, u, v)) continue;
+      if (used[v] || !may_assign(plan, u, v)) continue;
       any = true;
       used[v] = true;
       plan.assign[u] = static_cast<int>(v);
@@ -454,6 +446,7 @@ class ChainMaker {
 
   const Machine& machine_;
   std::shared_ptr<const Target> target_;
+  ValueRanges ranges_;
   bool apart_ = false;
   Chain chain_;                                                            // without plans: for solve()
   std::map<std::pair<const ValNode*, int>, std::optional<Plans>> covers_;  // by value and memory

@@ -294,12 +294,8 @@ Result<> Emitter::store_result(const Plan& plan, const Box& box, int64_t address
 std::string Emitter::key_of(const Plan& plan, const Group& g, const Box& box) const {
   std::string key = fmt::format("c{} {} p{}", calls_, g.members.front(), &plan - chain_->plans.data());
   for (size_t l = 0; l < box.offset.size(); ++l) {
-    const std::string& var = chain_->target->loops[l].var;
-    for (const size_t i : g.members)
-      if (std::ranges::any_of(plan.reads[i].index, [&](const Expr& e) { return e.mentions(var); })) {
-        key += fmt::format(" {}:{}+{}", l, box.offset[l], box.extent[l]);
-        break;
-      }
+    if (std::ranges::any_of(g.members, [&](size_t i) { return plan.reads[i].walks[l]; }))
+      key += fmt::format(" {}:{}+{}", l, box.offset[l], box.extent[l]);
   }
   return key;
 }

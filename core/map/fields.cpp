@@ -3,32 +3,170 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "dlc/base/checked.h"
 
 namespace dlc::map {
 
-bool FieldSolver::fail(std::string why) {
-  why_ = std::move(why);
+// base + slope * field; without a field it is a number, and `open` where it is neither yet.
+struct FieldSolver::Line {
+  int64_t base = 0, slope = 0;
+  int field = -1;
+  bool open = false;
+
+  bool number() const { return !open && field < 0; }
+  static Line none() { return {0, 0, -1, true}; }
+
+  Line times(int64_t k) const {
+    if (k == 0) return {};
+    const auto b = checked_mul(base, k), s = checked_mul(slope, k);
+    if (open || !b || !s) return none();
+    return {*b, *s, *s == 0 ? -1 : field, false};
+  }
+  Line plus(const Line& o) const {
+    const auto b = checked_add(base, o.base), s = checked_add(slope, o.slope);
+    if (open || o.open || !b || !s || (field >= 0 && o.field >= 0 && field != o.field)) return none();
+    return {*b, *s, *s == 0 ? -1 : std::max(field, o.field), false};
+  }
+};
+
+FieldSolver::FieldSolver(const HwInsn& insn) : insn_(&insn), values_(insn.fields.size()) {
+  auto fields = std::make_shared<std::map<const detail::AtomNode*, int>>();
+  for (size_t f = 0; f < insn.fields.size(); ++f)
+    fields->emplace(Expr::symbol(insn.fields[f].name).terms()[0].factors[0].node(), static_cast<int>(f));
+  fields_ = std::move(fields);
+}
+
+bool FieldSolver::fail(Failure f) {
+  failure_ = std::move(f);
   return false;
 }
 
-bool FieldSolver::is_known(int field) const { return exprs_.contains(insn_->fields[static_cast<size_t>(field)].name); }
+std::string FieldSolver::why() const {
+  const Equation& q = failure_.equation;
+  const std::string field =
+      failure_.field < 0 ? ""
+                         : fmt::format("{}.{}", insn_->name, insn_->fields[static_cast<size_t>(failure_.field)].name);
+  switch (failure_.kind) {
+    case Failure::Kind::none:
+      return {};
+    case Failure::Kind::field_clash:
+      return fmt::format("{} must be {}, and {}", field, q.value, failure_.is);
+    case Failure::Kind::field_range: {
+      const HwField& f = insn_->fields[static_cast<size_t>(failure_.field)];
+      return fmt::format("{} = {} is outside {} .. {}", field, q.value, f.min(), f.max());
+    }
+    case Failure::Kind::field_code:
+      return fmt::format("{} has no code {}", field, q.value);
+    case Failure::Kind::unequal: {
+      std::string given = q.e.constant() ? "" : to_string(q.e);
+      if (!q.what.empty()) given = std::string(q.what) + (given.empty() ? "" : ", " + given + ",");
+      const std::string is = fmt::format("{}{}{}", given, given.empty() ? "" : " is ", failure_.is);
+      return fmt::format("{}: {}{} must be {}", insn_->name, is, given.empty() ? "" : ", and", q.value);
+    }
+    case Failure::Kind::fraction:
+      return fmt::format("{}: {} cannot be {}", insn_->name, to_string(q.e), q.value);
+    case Failure::Kind::number:
+      return fmt::format("{}: {} must be {}", insn_->name, failure_.is, q.value);
+    case Failure::Kind::open:
+      return fmt::format("{}: a value of its text must be {}", insn_->name, q.value);
+    case Failure::Kind::illegal:
+      return failure_.illegal;
+  }
+  return {};
+}
 
 bool FieldSolver::set(int field, int64_t value) {
+  const auto failed = [&](Failure::Kind kind, int64_t is = 0) { return fail({kind, field, is, {{}, value, {}}, {}}); };
+  auto& known = values_[static_cast<size_t>(field)];
+  if (known) return *known == value || failed(Failure::Kind::field_clash, *known);
   const HwField& f = insn_->fields[static_cast<size_t>(field)];
-  if (const auto it = exprs_.find(f.name); it != exprs_.end())
-    return it->second.is(value) ||
-           fail(fmt::format("{}.{} must be {}, and {}", insn_->name, f.name, value, to_string(it->second)));
-  if (value < f.min() || value > f.max() || (value - f.plus) % f.unit != 0)
-    return fail(fmt::format("{}.{} = {} is outside {} .. {}", insn_->name, f.name, value, f.min(), f.max()));
-  if (!f.enumerators.empty() && f.find(value) == nullptr)
-    return fail(fmt::format("{}.{} has no code {}", insn_->name, f.name, value));
-  exprs_.emplace(f.name, Expr(value));
+  if (value < f.min() || value > f.max() || (value - f.plus) % f.unit != 0) return failed(Failure::Kind::field_range);
+  if (!f.enumerators.empty() && f.find(value) == nullptr) return failed(Failure::Kind::field_code);
+  known = value;
+  changed_ = true;
   return true;
 }
 
+FieldSolver::Line FieldSolver::line_of(const Atom& a) const {
+  if (a.kind() == AtomKind::symbol) {
+    const auto it = fields_->find(a.node());
+    if (it == fields_->end()) return Line::none();
+    const auto& known = values_[static_cast<size_t>(it->second)];
+    return known ? Line{*known} : Line{0, 1, it->second};
+  }
+  const Line x = line_of(a.args()[0]);
+  if (!x.number()) return Line::none();
+  if (a.kind() == AtomKind::select) return line_of(a.args()[x.base >= 0 ? 1 : 2]);
+  const Line y = line_of(a.args()[1]);
+  const bool divides = a.kind() == AtomKind::floor_div || a.kind() == AtomKind::mod;
+  if (!y.number() || (divides && y.base == 0)) return Line::none();
+  switch (a.kind()) {
+    case AtomKind::floor_div:
+      return {floor_div(x.base, y.base)};
+    case AtomKind::mod:
+      return {floor_mod(x.base, y.base)};
+    case AtomKind::min:
+      return {std::min(x.base, y.base)};
+    default:
+      return {std::max(x.base, y.base)};
+  }
+}
+
+FieldSolver::Line FieldSolver::line_of(const Expr& e) const {
+  Line sum{0, 0, -1, !e.valid()};
+  for (const Term& t : e.terms()) {
+    Line product{t.coefficient};
+    for (const Atom& a : t.factors) {
+      const Line factor = line_of(a);
+      product = factor.number()    ? product.times(factor.base)
+                : product.number() ? factor.times(product.base)
+                                   : Line::none();
+    }
+    sum = sum.plus(product);
+    if (sum.open) break;
+  }
+  return sum;
+}
+
+std::optional<int64_t> FieldSolver::value(const Expr& e) const {
+  const Line line = line_of(e);
+  return line.number() ? std::optional(line.base) : std::nullopt;
+}
+
+std::map<std::string, Expr, std::less<>> FieldSolver::known() const {
+  std::map<std::string, Expr, std::less<>> out;
+  for (size_t f = 0; f < values_.size(); ++f)
+    if (values_[f]) out.emplace(insn_->fields[f].name, Expr(*values_[f]));
+  return out;
+}
+
+FieldSolver::Step FieldSolver::decide(const Equation& q) {
+  const Line line = line_of(q.e);
+  if (line.open) return Step::open;
+  const auto failed = [&](Failure::Kind kind) {
+    fail({kind, -1, line.base, q, {}});
+    return Step::failed;
+  };
+  if (line.field < 0) return line.base == q.value ? Step::done : failed(Failure::Kind::unequal);
+  if ((q.value - line.base) % line.slope != 0) return failed(Failure::Kind::fraction);
+  return set(line.field, (q.value - line.base) / line.slope) ? Step::done : Step::failed;
+}
+
 bool FieldSolver::equal(const Expr& e, int64_t value, std::string_view what) {
-  equations_.push_back({e, e, value, what});
-  return propagate();
+  const Equation q{e, value, what};
+  if (changed_ && !propagate()) return false;
+  switch (decide(q)) {
+    case Step::open:
+      equations_.push_back(q);
+      return true;
+    case Step::done:
+      return propagate();
+    case Step::failed:
+      break;
+  }
+  return false;
 }
 
 bool FieldSolver::equal(const Val& v, int64_t value, std::string_view what) {
@@ -37,46 +175,23 @@ bool FieldSolver::equal(const Val& v, int64_t value, std::string_view what) {
     const auto a = val::as_expr(v->args[0]), b = val::as_expr(v->args[1]);
     if (a && b) return equal(*a - *b, 0);
   }
-  const Val n = substitute(v, exprs_);
+  const Val n = substitute(v, known());
   if (n->kind == ValKind::integer)
-    return n->integer == value || fail(fmt::format("{}: {} must be {}", insn_->name, n->integer, value));
+    return n->integer == value || fail({Failure::Kind::number, -1, n->integer, {{}, value, {}}, {}});
   checks_.emplace_back(v, value);
   return true;
 }
 
 bool FieldSolver::propagate() {
-  for (bool changed = true; changed;) {
-    changed = false;
+  while (std::exchange(changed_, false))
     for (size_t i = 0; i < equations_.size();) {
-      const Expr e = equations_[i].rest = known(equations_[i].rest);
-      const int64_t value = equations_[i].value;
-      const auto symbols = e.symbols();
-      if (symbols.empty()) {
-        if (!e.is(value)) {
-          const Equation& q = equations_[i];
-          std::string given = q.given.symbols().empty() ? "" : to_string(q.given);
-          if (!q.what.empty()) given = std::string(q.what) + (given.empty() ? "" : ", " + given + ",");
-          const std::string is = given.empty() ? to_string(e) : fmt::format("{} is {}, and", given, to_string(e));
-          return fail(fmt::format("{}: {} must be {}", insn_->name, is, value));
-        }
-        equations_.erase(equations_.begin() + static_cast<std::ptrdiff_t>(i));
-        continue;
-      }
-      const auto line = symbols.size() == 1 ? affine(e, symbols) : std::nullopt;
-      const auto slope = line ? line->coefficients[0].constant() : std::nullopt;
-      const auto base = line ? line->base.constant() : std::nullopt;
-      if (!slope || !base || *slope == 0) {
+      const Step step = decide(equations_[i]);
+      if (step == Step::failed) return false;
+      if (step == Step::open)
         ++i;
-        continue;
-      }
-      if ((value - *base) % *slope != 0)
-        return fail(fmt::format("{}: {} cannot be {}", insn_->name, to_string(equations_[i].given), value));
-      const int field = insn_->field(symbols[0]);
-      if (field < 0 || !set(field, (value - *base) / *slope)) return false;
-      equations_.erase(equations_.begin() + static_cast<std::ptrdiff_t>(i));
-      changed = true;
+      else
+        equations_.erase(equations_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-  }
   return true;
 }
 
@@ -84,19 +199,21 @@ bool FieldSolver::finish(const HwDescription& hw, Instruction& out) {
   if (!propagate()) return false;
   for (size_t f = 0; f < insn_->fields.size(); ++f) {
     const HwField& field = insn_->fields[f];
-    if (exprs_.contains(field.name) || field.name == hw.isa.opcode_field) continue;
+    if (values_[f] || field.name == hw.isa.opcode_field) continue;
     const int64_t first = field.enumerators.empty() ? int64_t{0} : field.enumerators.front().value;
     if (!set(static_cast<int>(f), std::clamp(first, field.min(), field.max())) || !propagate()) return false;
   }
   out = make_instruction(hw, static_cast<int>(insn_ - hw.isa.insns.data()));
-  for (size_t f = 0; f < insn_->fields.size(); ++f)
-    if (const auto it = exprs_.find(insn_->fields[f].name); it != exprs_.end()) out.fields[f] = *it->second.constant();
+  for (size_t f = 0; f < values_.size(); ++f)
+    if (values_[f]) out.fields[f] = *values_[f];
   for (const auto& [v, value] : checks_) {
-    const Val n = substitute(v, exprs_);
+    const Val n = substitute(v, known());
     if (n->kind != ValKind::integer || n->integer != value)
-      return fail(fmt::format("{}: a value of its text must be {}", insn_->name, value));
+      return fail({Failure::Kind::open, -1, 0, {{}, value, {}}, {}});
   }
-  if (auto legal = check_instruction(hw, out); !legal) return fail(std::string(legal.error().message()));
+  if (!equations_.empty()) return fail({Failure::Kind::open, -1, 0, equations_.front(), {}});
+  if (auto legal = check_instruction(hw, out); !legal)
+    return fail({Failure::Kind::illegal, -1, 0, {}, std::string(legal.error().message())});
   return true;
 }
 

@@ -46,6 +46,45 @@ const Mover* Machine::mover(int space, bool load) const {
 
 namespace {
 
+constexpr int64_t kSmall = 30, kLargest = 50000;  // nodes of a part that is compared as a whole
+
+class PartFinder {
+ public:
+  explicit PartFinder(Pattern& p) : p_(p), ranges_(p.kernel, p.ranges) {}
+
+  void find(const Val& v) { look(v); }
+
+ private:
+  struct Seen {
+    int64_t nodes = 1;
+    bool alone = true;  // of `read` and numbers alone
+    Val read;
+  };
+
+  const Seen& look(const Val& v) {
+    if (const auto it = seen_.find(v.get()); it != seen_.end()) return it->second;
+    Seen here;
+    bool scalar = v->kind != ValKind::read && v->kind != ValKind::reduce;
+    here.alone = v->kind != ValKind::reduce && v->kind != ValKind::index;
+    for (const Val& a : v->args) {
+      const Seen& part = look(a);
+      scalar &= p_.part(a).scalar;
+      if (v->kind == ValKind::read) continue;
+      here.nodes = std::min(here.nodes + part.nodes, kLargest + 1);
+      here.alone &= part.alone && (!here.read || !part.read || here.read == part.read);
+      if (part.read) here.read = part.read;
+    }
+    if (v->kind == ValKind::read) here.read = v;
+    const bool large = here.alone && here.nodes > kSmall && here.nodes <= kLargest;
+    p_.parts.emplace(v.get(), Pattern::Part{scalar, ranges_.of(v), large ? here.read : nullptr});
+    return seen_.emplace(v.get(), std::move(here)).first->second;
+  }
+
+  Pattern& p_;
+  ValueRanges ranges_;
+  std::unordered_map<const ValNode*, Seen> seen_;
+};
+
 class MachineReader {
  public:
   explicit MachineReader(const HwDescription& hw) : hw_(hw) { out_.hw = &hw; }
@@ -97,7 +136,7 @@ class MachineReader {
       for (const HwEnumerator& e : what.fields[static_cast<size_t>(o.selector)].enumerators)
         moves |= e.space >= 0 && external(e.space);
     }
-    Pattern p{insn, &what, what.loc.line, FieldSolver(what), f.kernel, {}, {}, 0, {}, f.kernel.name, {}};
+    Pattern p{insn, &what, what.loc.line, FieldSolver(what), f.kernel, {}, {}, 0, {}, f.kernel.name, {}, {}};
     for (const HwVariant& v : what.variants)
       if (v.name == f.variant && v.loc.line > 0) p.line = v.loc.line;
     if (moves) {
@@ -140,18 +179,20 @@ class MachineReader {
   void complete(Pattern& p, const HwForm& f) const {
     for (const HwField& field : p.what->fields) p.ranges[field.name] = Range(field.min(), field.max());
     Stmt& s = p.kernel.body[0];
+    const auto values = p.fields.known();
     const auto known = [&](const Val& v) {
       return rewrite(v, [&](const Val& n) -> Val {
         if (n->kind != ValKind::index) return nullptr;
-        return val::index(p.fields.known(n->index));
+        return val::index(substitute(n->index, values));
       });
     };
-    s.value = canonical(known(s.value), p.kernel, p.ranges);
+    s.value = shared(canonical(known(s.value), p.kernel, p.ranges));
     for (Val& i : s.indices) i = canonical(known(i), p.kernel, p.ranges);
-    find_scalars(s.value, p.scalars);
+    PartFinder(p).find(s.value);
     p.loops = s.loops;
     p.outer = p.loops.size();
     walk(s.value, [&](const ValNode& n) {
+      if (n.kind == ValKind::read) p.reads.insert(n.tensor);
       if (n.kind != ValKind::reduce) return;
       for (const Loop& l : n.loops)
         if (std::ranges::none_of(p.loops, [&](const Loop& o) { return o.var == l.var; })) p.loops.push_back(l);
@@ -159,20 +200,13 @@ class MachineReader {
     for (const HwOperand& o : f.operands) {
       int space = o.space;
       if (o.selector >= 0) {
-        const Expr e = p.fields.known(Expr::symbol(p.what->fields[static_cast<size_t>(o.selector)].name));
-        const HwEnumerator* chosen =
-            e.constant() ? p.what->fields[static_cast<size_t>(o.selector)].find(*e.constant()) : nullptr;
+        const HwField& selector = p.what->fields[static_cast<size_t>(o.selector)];
+        const auto value = p.fields.value(Expr::symbol(selector.name));
+        const HwEnumerator* chosen = value ? selector.find(*value) : nullptr;
         space = chosen ? chosen->space : -1;
       }
       p.spaces.push_back(space);
     }
-  }
-
-  static bool find_scalars(const Val& v, std::unordered_set<const ValNode*>& out) {
-    bool scalar = v->kind != ValKind::read && v->kind != ValKind::reduce;
-    for (const Val& a : v->args) scalar &= find_scalars(a, out);
-    if (scalar) out.insert(v.get());
-    return scalar;
   }
 
   static void split_and(const Val& v, std::vector<Val>& out) {

@@ -7,8 +7,9 @@
 // Addresses are in bytes from the start of the memory, so that words, lanes and typed views are all one affine form.
 #pragma once
 
+#include <set>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "core/map/fields.h"
@@ -31,16 +32,23 @@ struct Pattern {
   const HwInsn* what = nullptr;
   int line = 0;  // of the description
   FieldSolver fields;
-  Kernel kernel;                               // tensors and the one statement
-  std::vector<int> spaces;                     // per tensor of the kernel
-  std::vector<Loop> loops;                     // of the statement, then of its reductions
-  size_t outer = 0;                            // how many are the statement's
-  Ranges ranges;                               // of fields and loops
-  std::string name;                            // "mac.row"
-  std::unordered_set<const ValNode*> scalars;  // parts of the statement's value that read nothing
+  Kernel kernel;            // tensors and the one statement
+  std::vector<int> spaces;  // per tensor of the kernel
+  std::vector<Loop> loops;  // of the statement, then of its reductions
+  size_t outer = 0;         // how many are the statement's
+  Ranges ranges;            // of fields and loops
+  std::string name;         // "mac.row"
+  std::set<int> reads;      // tensors that the statement's value reads
+  // Of every part of the statement's value.
+  struct Part {
+    bool scalar = false;  // reads nothing
+    Interval range;
+    Val only_read;  // a large part that is a function of this read alone, without fields: nothing in it is open
+  };
+  std::unordered_map<const ValNode*, Part> parts;
 
   const Stmt& stmt() const { return kernel.body[0]; }
-  bool is_scalar(const Val& part) const { return scalars.contains(part.get()); }
+  const Part& part(const Val& v) const { return parts.at(v.get()); }
   Address address(int tensor, const std::vector<Val>& indices) const;
   Address store() const { return address(stmt().tensor, stmt().indices); }
 };

@@ -12,6 +12,9 @@ namespace dlc::map {
 void Operand::set_index(const Target& t, std::vector<Expr> at) {
   index = std::move(at);
   lines.clear();
+  walks.clear();
+  for (const TargetLoop& l : t.loops)
+    walks.push_back(std::ranges::any_of(index, [&](const Expr& e) { return e.mentions(l.var); }));
   std::vector<std::string> vars;
   for (const TargetLoop& l : t.loops) vars.push_back(l.var);
   for (const Expr& e : index) {
@@ -125,7 +128,7 @@ std::optional<Placement> dictated(const Plan& plan, const Operand& o, const Fiel
     if (plan.assign[u] < 0) continue;
     const auto v = static_cast<size_t>(plan.assign[u]);
     if (box.extent[v] == 1) continue;
-    const auto c = s.known(o.address.coefficients[u]).constant();
+    const auto c = s.value(o.address.coefficients[u]);
     if (!c || *c < 0) return std::nullopt;
     p.strides[v] = *c;
     p.bytes += *c * (box.extent[v] - 1);
@@ -224,9 +227,7 @@ std::optional<Solved> solve(const Machine& machine, const Chain& chain, const Pl
     if (!given) return false;
     p = std::move(*given);
     for (size_t l = 0; l < t.loops.size(); ++l) {
-      const bool needed = store
-                              ? !t.loops[l].reduction && plan.uses[l]
-                              : std::ranges::any_of(o.index, [&](const Expr& e) { return e.mentions(t.loops[l].var); });
+      const bool needed = store ? !t.loops[l].reduction && plan.uses[l] : o.walks[l];
       if (needed && box.extent[l] > 1 && p.strides[l] == 0) return false;
     }
     return match_strides(plan, o, p, box, s) && s.equal(o.address.base, address);

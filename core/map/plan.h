@@ -32,6 +32,7 @@ struct Operand {
   Address address;          // of the pattern
   DType element = kS8;      // as the instruction sees it
   std::vector<Expr> index;  // data, constant: over the target's loops; a look-up's own index is "data"
+  std::vector<bool> walks;  // per target loop: it is another element (of a temp: another value) from point to point
   std::vector<Line> lines;  // the same where every index is affine in loops alone; otherwise empty
 
   void set_index(const Target& t, std::vector<Expr> at);

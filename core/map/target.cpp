@@ -36,7 +36,7 @@ class TargetMaker {
     DLC_CHECK(split_divisions());
     DLC_CHECK(split_lanes());
     DLC_CHECK(fill_sums());
-    out_.value = canonical(out_.value, out_.kernel, out_.ranges);
+    out_.value = shared(canonical(out_.value, out_.kernel, out_.ranges));
     out_.kernel.body.clear();
     return std::move(out_);
   }

@@ -128,12 +128,9 @@ class Tiler {
     return fmt::format("its {} {}: {}", role, t.name, to_string(TensorType{t.dtype, t.shape}));
   }
 
-  static bool mentions(const Operand& o, const std::string& var) {
-    return std::ranges::any_of(o.index, [&](const Expr& e) { return e.mentions(var); });
-  }
   bool depends(const std::vector<Operand>& reads, size_t l) const {
     for (const Operand& o : reads)
-      if (o.kind == OperandKind::data) return mentions(o, t_.loops[l].var);
+      if (o.kind == OperandKind::data) return o.walks[l];
     return true;
   }
 
@@ -264,13 +261,15 @@ class Tiler {
   }
 
   bool is_summed(const Operand& o) const {
-    return std::ranges::any_of(t_.loops, [&](const TargetLoop& l) { return l.reduction && mentions(o, l.var); });
+    for (size_t l = 0; l < t_.loops.size(); ++l)
+      if (t_.loops[l].reduction && o.walks[l]) return true;
+    return false;
   }
   // How many parts of an operand the tiles meet.
   int64_t distinct(const Tiling& t, const Operand& o, int64_t parts) const {
     int64_t n = is_summed(o) ? parts : 1;
     for (const size_t l : t.order)
-      if (mentions(o, t_.loops[l].var)) n *= ceil_div(t_.loops[l].extent, t.tile[l]);
+      if (o.walks[l]) n *= ceil_div(t_.loops[l].extent, t.tile[l]);
     return n;
   }
 
@@ -281,7 +280,7 @@ class Tiler {
     for (const size_t l : t.order) {
       const int64_t n = ceil_div(t_.loops[l].extent, t.tile[l]);
       walked *= n;
-      if (n > 1 && mentions(o, t_.loops[l].var)) changes = walked;
+      if (n > 1 && o.walks[l]) changes = walked;
     }
     if (parts > 1 && is_summed(o)) changes = walked * parts;
     const HwState& memory = machine_.hw->state_of(o.space);

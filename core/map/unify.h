@@ -2,6 +2,9 @@
 //
 // Operands of commutative operators may be exchanged, and a step of the instruction may do nothing: x + f with f = 0,
 // x * f with f = 1, a clamp that never clamps, a sum over one element, the branch of an `if` that a field chooses.
+//
+// It is a search in two steps (unify.cpp). Which part of the text can stand for which part of the value is found first,
+// each pair once and without regard to fields: that leaves few ways (ways.h). Those are walked with the fields.
 #pragma once
 
 #include <functional>
@@ -9,6 +12,7 @@
 #include <vector>
 
 #include "core/map/pattern.h"
+#include "core/map/value.h"
 
 namespace dlc::map {
 
@@ -29,11 +33,13 @@ struct Unified {
 
 struct UnifyResult {
   std::vector<Unified> found;  // those with the fewest values left to others first
-  // When there is none: what did not match, at the deepest point that was reached. Valid as long as the arguments are.
+  // Of `explain`, when there is none: what did not match, at the deepest point that was reached. Valid as long as the
+  // arguments are.
   std::function<std::string()> why;
   size_t depth = 0;  // how far that was: reads and reductions that did match
 };
 
-UnifyResult unify(const Pattern& pattern, const Val& target, const Kernel& kernel, const Ranges& ranges);
+// `ranges`: of parts of the target.
+UnifyResult unify(const Pattern& pattern, const Val& target, const Kernel& kernel, ValueRanges& ranges, bool explain);
 
 }  // namespace dlc::map

@@ -35,8 +35,32 @@ TEST_CASE("equations give fields as soon as one unknown is left") {
   REQUIRE(s.equal(expr("y0"), -2));
   REQUIRE(s.equal(expr("sy*8"), 14 * 8));
   REQUIRE(s.equal(expr("x0"), 0));
-  CHECK(s.known(expr("y1")).is(12));
-  CHECK(s.known(expr("off")).is(1000 * 8 + 2 * 14 * 8));
+  CHECK(s.value(expr("y1")) == 12);
+  CHECK(s.value(expr("off")) == 1000 * 8 + 2 * 14 * 8);
+  CHECK_FALSE(s.value(expr("off + nx")));
+}
+
+TEST_CASE("what is known decides choices and quotients, and takes unknowns away") {
+  const HwInsn& ld = asic().isa.insns[static_cast<size_t>(asic().isa.find("ld"))];
+  FieldSolver s(ld);
+  REQUIRE(s.equal(expr("select(nx - 9, 3*ny, sy)"), 12));
+  REQUIRE(s.equal(expr("nx"), 9));
+  CHECK(s.value(expr("ny")) == 4);
+  CHECK(s.value(expr("nx // 2 + nx % 2 + min(nx, ny)")) == 9);
+  CHECK(s.value(expr("(nx - 9)*sz")) == 0);
+  CHECK_FALSE(s.value(expr("sz // 2")));
+  REQUIRE(s.equal(expr("(ny - 3)*sz - x0 + 5*y0"), 7));  // two unknowns: it waits
+  REQUIRE(s.equal(expr("5*y0"), 10));
+  REQUIRE(s.equal(expr("sz"), 1));
+  CHECK(s.value(expr("x0")) == 4);
+}
+
+TEST_CASE("an equation that no field decides does not hold") {
+  const HwInsn& ld = asic().isa.insns[static_cast<size_t>(asic().isa.find("ld"))];
+  FieldSolver s(ld);
+  REQUIRE(s.equal(expr("nx + elsewhere"), 9));
+  Instruction i;
+  CHECK_FALSE(s.finish(asic(), i));
 }
 
 TEST_CASE("contradictions, fractions and ranges say why") {
