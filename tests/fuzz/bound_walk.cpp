@@ -17,11 +17,10 @@ using interp::Node;
 using interp::NodeKind;
 using interp::StmtCode;
 
-constexpr int64_t kWork = 3'000'000;  // values evaluated, before a kernel is no sample: a tenth of a second
-
 class Walk {
  public:
-  explicit Walk(const interp::Lowered& code) : code_(code), env_(static_cast<size_t>(code.slots.size())) {}
+  Walk(const interp::Lowered& code, int64_t most_work)
+      : code_(code), most_work_(most_work), env_(static_cast<size_t>(code.slots.size())) {}
 
   Result<std::vector<BoundTensor>> run(const std::vector<const BoundTensor*>& inputs) {
     const Kernel& k = code_.kernel;
@@ -32,7 +31,7 @@ class Walk {
       for (const auto& d : code_.tensors[i].shape) {
         t.shape.push_back(d.evaluate(env_.data()).value_or(0));
         n *= t.shape.back();
-        if (n < 0 || n > kWork) return fail({}, "a tensor is too large");
+        if (n < 0 || n > most_work_) return fail({}, "a tensor is too large");
       }
       t.elements.resize(static_cast<size_t>(n));
       tensors_.push_back(std::move(t));
@@ -40,7 +39,7 @@ class Walk {
     for (size_t i = 0; i < k.inputs.size() && i < inputs.size(); ++i)
       if (k.inputs[i] >= 0 && inputs[i]) tensors_[static_cast<size_t>(k.inputs[i])] = *inputs[i];
     DLC_CHECK(statements(code_.body));
-    if (work_ > kWork) return fail({}, "too much work");
+    if (work_ > most_work_) return fail({}, "too much work");
     std::vector<BoundTensor> results;
     for (const int t : k.outputs) results.push_back(tensors_[static_cast<size_t>(t)]);
     return results;
@@ -57,7 +56,7 @@ class Walk {
     const LoopCode& l = s.loops[depth];
     const auto n = l.extent.evaluate(env_.data());
     if (!n || *n < 0) return fail({}, "an extent has no value");
-    if (work_ > kWork) return fail({}, "too much work");
+    if (work_ > most_work_) return fail({}, "too much work");
     for (int64_t i = 0; i < *n; ++i) {
       env_[static_cast<size_t>(l.slot)] = s.is_seq() && s.step < 0 ? *n - 1 - i : i;
       DLC_CHECK(loops(s, depth + 1));
@@ -95,7 +94,7 @@ class Walk {
   }
 
   Number eval(const ValNode& v, const Node& n) {
-    if (++work_ > kWork) return Number::unknown();
+    if (++work_ > most_work_) return Number::unknown();
     switch (n.kind) {
       case NodeKind::constant:
         if (v.kind == ValKind::real) return rounded(v.type, Number::real(v.real));
@@ -179,7 +178,7 @@ class Walk {
   void reduce(const ValNode& v, const Node& n, size_t depth, Fold& fold) {
     const LoopCode& l = n.loops[depth];
     const int64_t extent = l.extent.evaluate(env_.data()).value_or(0);
-    for (int64_t i = 0; i < extent && work_ <= kWork; ++i) {
+    for (int64_t i = 0; i < extent && work_ <= most_work_; ++i) {
       env_[static_cast<size_t>(l.slot)] = i;
       if (depth + 1 == n.loops.size())
         fold.add(arg(v, n, 0), v.args[0]->type, i);
@@ -189,6 +188,7 @@ class Walk {
   }
 
   const interp::Lowered& code_;
+  const int64_t most_work_;
   std::vector<int64_t> env_;
   std::vector<BoundTensor> tensors_;
   int64_t work_ = 0;
@@ -203,9 +203,28 @@ BoundTensor bound_tensor(const Tensor& t) {
   return b;
 }
 
-Result<std::vector<BoundTensor>> walk(const Kernel& kernel, const std::vector<const BoundTensor*>& inputs) {
+std::optional<std::string> difference(const BoundTensor& want, const Tensor& got) {
+  if (got.shape() != want.shape)
+    return fmt::format("shape {} expected, {} computed", to_string(want.dtype, want.shape),
+                       to_string(got.dtype(), got.shape()));
+  for (int64_t i = 0; i < got.elements(); ++i) {
+    const Number& x = want.elements[static_cast<size_t>(i)];
+    if (!x.is_usable()) continue;
+    if (!want.dtype.is_float()) {
+      if (got.get_int(i) != x.i) return fmt::format("element {}: {} expected, {} computed", i, x.i, got.get_int(i));
+      continue;
+    }
+    const double y = got.get_double(i), tolerance = kForms * x.error;
+    const bool same = x.v == y || (std::isnan(x.v) && std::isnan(y)) || std::abs(x.v - y) <= tolerance;
+    if (!same) return fmt::format("element {}: {} expected, {} computed, may differ by {:.2g}", i, x.v, y, tolerance);
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<BoundTensor>> walk(const Kernel& kernel, const std::vector<const BoundTensor*>& inputs,
+                                      int64_t most_work) {
   DLC_TRY(const auto code, interp::lower(kernel, {}));
-  return Walk(*code).run(inputs);
+  return Walk(*code, most_work).run(inputs);
 }
 
 }  // namespace dlc::fuzz

@@ -2,6 +2,8 @@
 // implementation may be, whatever the order of its sums, and whether it rounds what lies between or not.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "dlc/base/tensor.h"
@@ -16,10 +18,21 @@ struct BoundTensor {
   std::vector<Number> elements;
 };
 
+// Passes may bring the same sums and products into another form (a batch norm goes into the weights before it), which
+// rounds in other places, though no more often: what holds for one form is granted twice.
+inline constexpr double kForms = 2;
+
 // Exactly what it holds.
 BoundTensor bound_tensor(const Tensor& t);
 
+// Values evaluated, before a kernel is no sample: a tenth of a second.
+inline constexpr int64_t kMostWork = 3'000'000;
+
 // `inputs` in the order of kernel.inputs; nullptr for absent ones. The shapes are constant, no tensor is a view.
-Result<std::vector<BoundTensor>> walk(const Kernel& kernel, const std::vector<const BoundTensor*>& inputs);
+Result<std::vector<BoundTensor>> walk(const Kernel& kernel, const std::vector<const BoundTensor*>& inputs,
+                                      int64_t most_work = kMostWork);
+
+// The first difference beyond the bounds, as text.
+std::optional<std::string> difference(const BoundTensor& want, const Tensor& got);
 
 }  // namespace dlc::fuzz

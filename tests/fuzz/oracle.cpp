@@ -44,24 +44,6 @@ Result<std::vector<BoundTensor>> expectations(const Sample& s) {
   return all;
 }
 
-std::optional<std::string> difference(const BoundTensor& want, const Tensor& got) {
-  if (got.shape() != want.shape)
-    return fmt::format("shape {} expected, {} computed", to_string(want.dtype, want.shape),
-                       to_string(got.dtype(), got.shape()));
-  for (int64_t i = 0; i < got.elements(); ++i) {
-    const Number& x = want.elements[static_cast<size_t>(i)];
-    if (!x.is_usable()) continue;
-    if (!want.dtype.is_float()) {
-      if (got.get_int(i) != x.i) return fmt::format("element {}: {} expected, {} computed", i, x.i, got.get_int(i));
-      continue;
-    }
-    const double y = got.get_double(i), tolerance = kForms * x.error;
-    const bool same = x.v == y || (std::isnan(x.v) && std::isnan(y)) || std::abs(x.v - y) <= tolerance;
-    if (!same) return fmt::format("element {}: {} expected, {} computed, may differ by {:.2g}", i, x.v, y, tolerance);
-  }
-  return std::nullopt;
-}
-
 Result<Sample> with_constant_shapes(const Sample& s) {
   Edits edits = no_edits(s.graph);
   for (size_t i = 0; i < s.inputs.size(); ++i) {

@@ -12,10 +12,6 @@
 
 namespace dlc::fuzz {
 
-// Passes may bring the same sums and products into another form (a batch norm goes into the weights before it), which
-// rounds in other places, though no more often: what holds for one form is granted twice.
-inline constexpr double kForms = 2;
-
 class Oracle {
  public:
   explicit Oracle(const Graph& g) : g_(g) {}
@@ -34,9 +30,6 @@ bool is_meaningful(DType t, const Number& x);
 
 // Of every output. The graph must have constant shapes.
 Result<std::vector<BoundTensor>> expectations(const Sample& s);
-
-// The first difference beyond the bounds, as text.
-std::optional<std::string> difference(const BoundTensor& want, const Tensor& got);
 
 // The same graph, its symbols replaced by what the inputs say.
 Result<Sample> with_constant_shapes(const Sample& s);

@@ -3,6 +3,7 @@
 #include "dlc/ops/generate.h"
 #include "plugins/cpu/codegen/contraction.h"
 #include "support.h"
+#include "tests/fuzz/bound_walk.h"
 
 using namespace dlc;
 using namespace dlc::test;
@@ -17,7 +18,44 @@ Memory with_inputs(const Kernel& k, const std::vector<Tensor>& inputs) {
   return m;
 }
 
-void check_record(const Kernel& k, const std::vector<Tensor>& inputs, const cpu::Target& target) {
+constexpr int64_t kMostWork = 100'000'000;  // no sample is without bounds
+
+// Results of the interpreter and of compiled code are compared with what exact arithmetic gives, not with each other:
+// how far each may be off follows from the record, step by step where it is recurrent (tests/fuzz/bounded.h).
+struct Expected {
+  std::vector<fuzz::BoundTensor> results;
+  std::string why_none;             // an undefined value is stored
+  int64_t elements = 0, known = 0;  // known: rounding decides nothing about it
+};
+
+Expected expected(const Kernel& k, const std::vector<Tensor>& inputs) {
+  std::vector<fuzz::BoundTensor> exact;
+  for (const Tensor& t : inputs) exact.push_back(t.is_valid() ? fuzz::bound_tensor(t) : fuzz::BoundTensor{});
+  std::vector<const fuzz::BoundTensor*> operands;
+  for (size_t i = 0; i < inputs.size(); ++i) operands.push_back(inputs[i].is_valid() ? &exact[i] : nullptr);
+  Expected e;
+  auto results = fuzz::walk(k, operands, kMostWork);
+  if (!results) {
+    e.why_none = to_string(results.error());
+    return e;
+  }
+  e.results = std::move(*results);
+  for (const fuzz::BoundTensor& r : e.results) {
+    e.elements += std::ssize(r.elements);
+    e.known += std::ranges::count_if(r.elements, &fuzz::Number::is_usable);
+  }
+  return e;
+}
+
+void check_results(const std::string& by, const Kernel& k, const Expected& e, const Memory& got) {
+  for (size_t r = 0; r < e.results.size(); ++r) {
+    const auto t = static_cast<size_t>(k.outputs[r]);
+    if (const auto wrong = fuzz::difference(e.results[r], got.tensors[t]))
+      FAIL_CHECK(by << ": kernel " << k.name << ", tensor " << k.tensors[t].name << ", " << *wrong);
+  }
+}
+
+void check_record(const Kernel& k, const std::vector<Tensor>& inputs, const Expected& e, const cpu::Target& target) {
   Memory want = with_inputs(k, inputs);
   REQUIRE_OK(const auto prepared, PreparedKernel::prepare(k, {}, {.tree_walk = true}));
   const auto buffers = want.buffers();
@@ -29,13 +67,22 @@ void check_record(const Kernel& k, const std::vector<Tensor>& inputs, const cpu:
   const int64_t failed = code.kernels()[0].entry(pointers.data(), nullptr);
   INFO((interpreted ? std::string("the interpreter ran") : to_string(interpreted.error())));
   REQUIRE((failed == 0) == interpreted.has_value());
-  if (failed == 0) check_same(k, want, got, 2e-5);
+  if (failed != 0) return;
+  INFO(e.why_none);
+  REQUIRE(e.results.size() == k.outputs.size());
+  check_results("interpreter", k, e, want);
+  check_results("compiled", k, e, got);
 }
 
 // Each level has the seeds of its own: every fourth.
-int check_records(const Level& level, uint64_t first_seed, uint64_t seeds) {
-  const RecordSet& set = RecordSet::builtin();
+struct Done {
   int kernels = 0;
+  int64_t elements = 0, known = 0;
+};
+
+Done check_records(const Level& level, uint64_t first_seed, uint64_t seeds) {
+  const RecordSet& set = RecordSet::builtin();
+  Done done;
   for (const std::string& name : set.names()) {
     const Record& record = *set.find(name);
     if (record.is_extern()) continue;
@@ -47,28 +94,40 @@ int check_records(const Level& level, uint64_t first_seed, uint64_t seeds) {
       REQUIRE_OK(const auto k, set.instantiate(record, use->operands, use->attrs));
       REQUIRE_OK(const auto inputs, random_operands(*use, seed));
       INFO("record " << name << ", seed " << seed << "\n" << print(k));
-      check_record(k, inputs, level.target);
+      const Expected e = expected(k, inputs);
+      done.elements += e.elements;
+      done.known += e.known;
+      check_record(k, inputs, e, level.target);
       if (seed % 4 >= 2) {
         REQUIRE_OK(const Kernel normal, normalise(k));
         REQUIRE_OK(const cpu::Plan plan, cpu::plan_contractions(normal, level.target));
         INFO(print(plan.kernel));
-        if (plan.packed.empty()) check_record(plan.kernel, inputs, level.target);
+        if (plan.packed.empty()) check_record(plan.kernel, inputs, e, level.target);
       }
-      ++kernels;
+      ++done.kernels;
     }
   }
-  return kernels;
+  return done;
+}
+
+// Nearly all elements are decided by what they are computed from, so what is compared is nearly all.
+void check_done(const Done& done, int least_kernels) {
+  CHECK(done.kernels > least_kernels);
+  CHECK(done.known > done.elements / 100 * 98);
 }
 
 }  // namespace
 
-TEST_CASE("every record compiles to what the interpreter computes", "[.levels]") {
+TEST_CASE("every record compiles to what it states", "[.levels]") {
   for (const Level& level : levels()) {
     INFO("target " << level.name);
-    CHECK(check_records(level, 0, 4) > 50);
+    check_done(check_records(level, 0, 4), 50);
   }
 }
 
 TEST_CASE("many more seeds of every record", "[.long]") {
-  for (const Level& level : levels()) CHECK(check_records(level, 4, 40) > 500);
+  for (const Level& level : levels()) {
+    INFO("target " << level.name);
+    check_done(check_records(level, 4, 40), 500);
+  }
 }
