@@ -157,11 +157,13 @@ TEST_CASE("a table is of a function of the value alone") {
 op share(X[i]) -> Y[i] { Y[i] = X[i] / |i| }
 op first(X[i]) -> Y[i] { Y[i] = -X[0] }
 op odd(X[i]) -> Y[i] { require i % 2 == 1  Y[i] = -X[i] }
+op three(X[i]) -> Y[o = 3] { require i >= 3  Y[o] = -X[o] }
 )",
                                               "more.ops", recipes().get()));
   const auto records = std::make_shared<const RecordSet>(std::move(more));
   for (const auto& [op, why] : {std::pair("ramp", "place in the tensor"), std::pair("share", "size of the tensor"),
-                                std::pair("first", "not element-wise"), std::pair("odd", "list of values")}) {
+                                std::pair("first", "not element-wise"), std::pair("odd", "list of values"),
+                                std::pair("three", "size of its own")}) {
     INFO(op);
     Graph g;
     g.records = records;
