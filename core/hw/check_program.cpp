@@ -80,6 +80,9 @@ class Checker {
       for (const Footprint& a : f.accesses)
         if (const HwSpace& s = hw_.spaces[static_cast<size_t>(a.space)]; a.write && !s.writable)
           problem("oob", i, "writes " + s.name + ", which is read-only", a.space);
+      Spaces spaces;
+      for (const Footprint& a : f.accesses) (a.write ? spaces.written : spaces.read) |= uint64_t{1} << (a.space % 64);
+      spaces_.push_back(spaces);
       accesses_.push_back(std::move(f.accesses));
     }
     return {};
@@ -216,6 +219,8 @@ class Checker {
   }
 
   void compare(size_t i, size_t j) {
+    const Spaces &x = spaces_[i], &y = spaces_[j];
+    if (((x.written & (y.read | y.written)) | (x.read & y.written)) == 0) return;
     for (const Footprint& a : accesses_[i])
       for (const Footprint& b : accesses_[j]) {
         if (a.space != b.space || (!a.write && !b.write) || out_.races.size() >= options_.max_races) continue;
@@ -260,6 +265,11 @@ class Checker {
   ProgramCheck out_;
   std::vector<int> waiter_;
   std::vector<std::vector<Footprint>> accesses_;
+  // Of an instruction, a bit for each space (those 64 apart share one): most pairs meet in none.
+  struct Spaces {
+    uint64_t read = 0, written = 0;
+  };
+  std::vector<Spaces> spaces_;
   std::vector<size_t> topological_;
   // [s][k][q]: signals on s that queue q can have given before wait k on s, at most.
   std::vector<std::vector<std::vector<int64_t>>> most_signals_;

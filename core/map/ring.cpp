@@ -1,6 +1,7 @@
 #include "core/map/ring.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "dlc/base/checked.h"
 
@@ -38,15 +39,28 @@ std::optional<int64_t> Ring::allocate(int64_t bytes, int64_t align, const std::s
   if (!at) at = free_from(0, bytes, align);
   if (!at) return std::nullopt;
   const Span span{*at, *at + bytes, for_tile};
-  std::erase_if(resident_, [&](const auto& r) { return r.second.begin < span.end && span.begin < r.second.end; });
-  if (!key.empty()) resident_.insert_or_assign(key, span);
+  auto it = by_address_.lower_bound(span.begin);
+  if (it != by_address_.begin() && std::prev(it)->second->second.end > span.begin) --it;
+  while (it != by_address_.end() && it->first < span.end) erase((it++)->second);
+  if (!key.empty()) put(key, span.begin, bytes);
   pins_.push_back(span);
   cursor_ = span.end;
   return at;
 }
 
+void Ring::put(const std::string& key, int64_t at, int64_t bytes) {
+  if (const auto old = resident_.find(key); old != resident_.end()) erase(old);
+  if (bytes <= 0) return;  // it would share its place with another
+  by_address_[at] = resident_.emplace(key, Span{at, at + bytes}).first;
+}
+
+Ring::Residents::iterator Ring::erase(Residents::iterator it) {
+  by_address_.erase(it->second.begin);
+  return resident_.erase(it);
+}
+
 void Ring::forget(const std::string& prefix) {
-  std::erase_if(resident_, [&](const auto& r) { return r.first.starts_with(prefix); });
+  for (auto it = resident_.lower_bound(prefix); it != resident_.end() && it->first.starts_with(prefix);) it = erase(it);
 }
 
 void Ring::release() {

@@ -14,6 +14,8 @@ namespace dlc::map {
 class Ring {
  public:
   explicit Ring(const HwState& memory);
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
 
   int64_t capacity() const { return capacity_; }
   // Where `key` lies; it is pinned.
@@ -21,7 +23,7 @@ class Ring {
   // nullopt: the pinned regions leave no room. Regions in the way lose their keys.
   std::optional<int64_t> allocate(int64_t bytes, int64_t align, const std::string& key, bool for_tile = false);
   // What lies at an address of what was just allocated has this key.
-  void put(const std::string& key, int64_t at, int64_t bytes) { resident_.insert_or_assign(key, Span{at, at + bytes}); }
+  void put(const std::string& key, int64_t at, int64_t bytes);
   bool has(const std::string& key) const { return resident_.contains(key); }
   // What lies outside under keys that begin so has changed.
   void forget(const std::string& prefix);
@@ -34,10 +36,13 @@ class Ring {
     int64_t begin = 0, end = 0;
     bool for_tile = false;
   };
+  using Residents = std::map<std::string, Span>;
   std::optional<int64_t> free_from(int64_t start, int64_t bytes, int64_t align) const;
+  Residents::iterator erase(Residents::iterator it);
 
   int64_t capacity_ = 0, bank_ = 0, cursor_ = 0;
-  std::map<std::string, Span> resident_;
+  Residents resident_;                                 // no two of them overlap
+  std::map<int64_t, Residents::iterator> by_address_;  // by where they begin
   std::vector<Span> pins_;
 };
 

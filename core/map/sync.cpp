@@ -4,10 +4,73 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 namespace dlc::map {
 
 namespace {
+
+// What was read and written of one memory and may still matter, by pages.
+class Accesses {
+ public:
+  struct Access {
+    size_t instruction = 0, queue = 0;
+    ByteSet bytes;
+    bool over = false;  // later ones will do
+  };
+
+  // For every write (of a write: for every access) that has a byte of `bytes`: f(access); true: it is over.
+  template <class F>
+  void meet(const ByteSet& bytes, bool write, const F& f) {
+    each_page(bytes, [&](Page& page) {
+      for (auto* list : {&page.writes, &page.reads}) {
+        if (list == &page.reads && !write) continue;
+        std::erase_if(*list, [&](size_t i) {
+          Access& a = all_[i];
+          if (!a.over && overlap(a.bytes, bytes)) a.over = f(a);
+          return a.over;
+        });
+      }
+    });
+  }
+
+  // One of the same queue whose bytes are among these is over: whoever waits for the later one has waited for it.
+  void add(Access access, bool write) {
+    each_page(access.bytes, [&](Page& page) {
+      auto& list = write ? page.writes : page.reads;
+      std::erase_if(list, [&](size_t i) {
+        Access& a = all_[i];
+        return a.over = a.over || (a.queue == access.queue && inside(a.bytes, access.bytes));
+      });
+      list.push_back(all_.size());
+    });
+    all_.push_back(std::move(access));
+  }
+
+  static bool inside(const ByteSet& a, const ByteSet& b) {
+    return b.size() == 1 && b.front().begin <= a.front().begin && a.back().end <= b.front().end;
+  }
+
+ private:
+  static constexpr int64_t kPage = 4096;
+  struct Page {
+    std::vector<size_t> reads, writes;
+  };
+
+  static bool overlap(const ByteSet& a, const ByteSet& b) {
+    return a.front().begin < b.back().end && b.front().begin < a.back().end && first_overlap(a, b);
+  }
+
+  template <class F>
+  void each_page(const ByteSet& bytes, const F& f) {
+    int64_t next = 0;  // pages before it are done
+    for (const ByteRange& r : bytes)
+      for (next = std::max(next, r.begin / kPage); next * kPage < r.end; ++next) f(pages_[next]);
+  }
+
+  std::vector<Access> all_;
+  std::unordered_map<int64_t, Page> pages_;
+};
 
 class Synchroniser {
  public:
@@ -29,12 +92,6 @@ class Synchroniser {
   }
 
  private:
-  struct Access {
-    size_t instruction = 0;
-    bool write = false;
-    ByteSet bytes;
-  };
-
   size_t queue(size_t i) const { return static_cast<size_t>(insn(i).queue); }
   const HwInsn& insn(size_t i) const { return hw_.isa.insns[static_cast<size_t>(program_[i].insn)]; }
 
@@ -71,18 +128,14 @@ class Synchroniser {
 
   void depend(size_t i, const Footprint& f, std::vector<int64_t>& needs) {
     if (f.bytes.empty() || !hw_.spaces[static_cast<size_t>(f.space)].writable) return;
-    auto& list = accesses_[static_cast<size_t>(f.space)];
-    const bool whole = f.write && f.exact && f.bytes.size() == 1;
-    std::erase_if(list, [&](const Access& a) {
-      if (a.instruction == i || (!f.write && !a.write)) return false;
-      if (a.bytes.front().begin >= f.bytes.back().end || f.bytes.front().begin >= a.bytes.back().end) return false;
-      if (!first_overlap(a.bytes, f.bytes)) return false;
-      int64_t& need = needs[queue(a.instruction)];
-      need = std::max(need, static_cast<int64_t>(a.instruction));
+    Accesses& accesses = accesses_[static_cast<size_t>(f.space)];
+    accesses.meet(f.bytes, f.write, [&](const Accesses::Access& a) {
+      if (a.instruction == i) return false;
+      needs[a.queue] = std::max(needs[a.queue], static_cast<int64_t>(a.instruction));
       // Later accesses meet this write first.
-      return whole && f.bytes.front().begin <= a.bytes.front().begin && a.bytes.back().end <= f.bytes.back().end;
+      return f.write && f.exact && Accesses::inside(a.bytes, f.bytes);
     });
-    list.push_back({i, f.write, f.bytes});
+    accesses.add({i, queue(i), f.bytes}, f.write);
   }
 
   Result<> order(size_t before, size_t after) {
@@ -110,7 +163,7 @@ class Synchroniser {
   int64_t reach_ = 0;                        // how far back a wait may look in another queue
   std::vector<int64_t> position_;            // per instruction, in its queue
   std::vector<std::vector<int64_t>> clocks_;
-  std::vector<std::vector<Access>> accesses_;  // per space
+  std::vector<Accesses> accesses_;  // per space
   std::map<std::pair<size_t, size_t>, int> semaphores_;
 };
 
