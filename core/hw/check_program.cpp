@@ -90,7 +90,7 @@ class Checker {
 
   // One run of the counting semantics, whose order is kept: by confluence it ends exactly when all do.
   bool runs_to_end() {
-    QueueModel m(hw_, program_);
+    QueueModel m = first_;
     while (!m.finished()) {
       bool moved = false;
       for (size_t q = 0; q < m.queues(); ++q) {
@@ -130,7 +130,7 @@ class Checker {
   }
 
   void delayed_run(size_t s) {
-    QueueModel m(hw_, program_);
+    QueueModel m = first_;
     std::vector<int64_t> signalled(m.queues(), 0);
     int64_t count = m.semaphores()[s];
     out_.highest[s] = count;
@@ -208,19 +208,26 @@ class Checker {
   // Instructions of another queue that i is not ordered with are neighbours in it, so few pairs are compared.
   void races() {
     std::vector<std::vector<size_t>> list(first_.queues());
-    for (size_t i = 0; i < n(); ++i) list[queue_of(i)].push_back(i);
+    std::vector<std::vector<Spaces>> spaces(first_.queues());
+    for (size_t i = 0; i < n(); ++i) {
+      list[queue_of(i)].push_back(i);
+      spaces[queue_of(i)].push_back(spaces_[i]);
+    }
+    // What comes after i comes after all that its queue has before i: where the neighbours end only moves on.
+    std::vector<std::vector<size_t>> ends(list.size(), std::vector<size_t>(list.size(), 0));
     for (size_t i = 0; i < n(); ++i)
-      for (size_t q = queue_of(i) + 1; q < list.size(); ++q)
-        for (size_t p = static_cast<size_t>(before_[i][q]); p < list[q].size() && !ordered(i, list[q][p]); ++p)
-          compare(std::min(i, list[q][p]), std::max(i, list[q][p]));
+      for (size_t q = queue_of(i) + 1; q < list.size(); ++q) {
+        size_t& end = ends[queue_of(i)][q];
+        while (end < list[q].size() && !ordered(i, list[q][end])) ++end;
+        for (auto p = static_cast<size_t>(before_[i][q]); p < end; ++p)
+          if (spaces_[i].meets(spaces[q][p])) compare(std::min(i, list[q][p]), std::max(i, list[q][p]));
+      }
     std::sort(out_.races.begin(), out_.races.end(), [](const ProgramRace& a, const ProgramRace& b) {
       return std::tie(a.first, a.second, a.space) < std::tie(b.first, b.second, b.space);
     });
   }
 
   void compare(size_t i, size_t j) {
-    const Spaces &x = spaces_[i], &y = spaces_[j];
-    if (((x.written & (y.read | y.written)) | (x.read & y.written)) == 0) return;
     for (const Footprint& a : accesses_[i])
       for (const Footprint& b : accesses_[j]) {
         if (a.space != b.space || (!a.write && !b.write) || out_.races.size() >= options_.max_races) continue;
@@ -268,6 +275,7 @@ class Checker {
   // Of an instruction, a bit for each space (those 64 apart share one): most pairs meet in none.
   struct Spaces {
     uint64_t read = 0, written = 0;
+    bool meets(const Spaces& o) const { return ((written & (o.read | o.written)) | (read & o.written)) != 0; }
   };
   std::vector<Spaces> spaces_;
   std::vector<size_t> topological_;

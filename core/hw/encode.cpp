@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/hw/field_code.h"
 #include "core/hw/field_values.h"
 #include "dlc/base/checked.h"
 
@@ -79,11 +80,8 @@ Result<> check_require(const HwInsn& insn, std::span<const int64_t> fields) {
 }  // namespace
 
 std::optional<int64_t> evaluate_fields(const Expr& e, const HwInsn& insn, std::span<const int64_t> fields) {
-  if (const auto c = e.constant()) return c;
-  std::map<std::string, int64_t, std::less<>> values;
-  for (const std::string& s : e.symbols())
-    if (const int f = insn.field(s); f >= 0) values.emplace(s, fields[static_cast<size_t>(f)]);
-  return evaluate(e, values);
+  const auto code = FieldCode::make(e, insn);
+  return code ? code->run(fields) : std::nullopt;
 }
 
 Instruction make_instruction(const HwDescription& hw, int insn) {

@@ -18,15 +18,18 @@ QueueModel::QueueModel(const HwDescription& hw, std::span<const Instruction> pro
     owners_.assign(semaphores_.size(), -1);
     one_owner_ = s.one_waiting_queue;
   }
+  std::vector<std::pair<int, int>> masks;  // of each kind of instruction: the fields of waits and of signals, or -1
+  for (const HwInsn& insn : hw.isa.insns)
+    masks.emplace_back(hw.sync ? insn.field(hw.sync->wait_field) : -1,
+                       hw.sync ? insn.field(hw.sync->signal_field) : -1);
   for (size_t k = 0; k < program.size(); ++k) {
-    const HwInsn& insn = hw.isa.insns[static_cast<size_t>(program[k].insn)];
-    const auto mask = [&](const std::string& field) {
-      const int f = insn.field(field);
-      return f < 0 ? uint64_t{0} : static_cast<uint64_t>(program[k].fields[static_cast<size_t>(f)]);
+    const auto kind = static_cast<size_t>(program[k].insn);
+    const auto mask = [&](int field) {
+      return field < 0 ? uint64_t{0} : static_cast<uint64_t>(program[k].fields[static_cast<size_t>(field)]);
     };
-    waits_.push_back(hw.sync ? mask(hw.sync->wait_field) : 0);
-    signals_.push_back(hw.sync ? mask(hw.sync->signal_field) : 0);
-    queue_.push_back(std::max(insn.queue, 0));
+    waits_.push_back(mask(masks[kind].first));
+    signals_.push_back(mask(masks[kind].second));
+    queue_.push_back(std::max(hw.isa.insns[kind].queue, 0));
     lists_[static_cast<size_t>(queue_.back())].push_back(static_cast<int64_t>(k));
   }
   fetch();

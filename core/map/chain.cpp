@@ -265,23 +265,37 @@ class ChainMaker {
   // Whether the instruction can add its sum to what is there.
   void accumulating(Plan& plan, const Val& v) {
     if (v->kind != ValKind::reduce || v->reduce_op() != ReduceOp::sum) return;
+    const auto key = std::pair(plan.pattern, v.get());
+    auto known = sums_.find(key);
+    if (known == sums_.end()) known = sums_.emplace(key, sums(plan, v)).first;
+    for (const Sum& s : known->second)
+      if (s.reads == plan.reads.size() + 1) {
+        plan.accumulate = s.fields;
+        return;
+      }
+  }
+
+  // The instruction adding `v` to what lies where it stores.
+  struct Sum {
+    FieldSolver fields;
+    size_t reads = 0;  // and one of them is what lies there
+  };
+  std::vector<Sum> sums(const Plan& plan, const Val& v) const {
+    std::vector<Sum> out;
     Kernel k = target_->kernel;
     k.tensors.push_back({"sum.so.far", plan.store.element, {}, Role::temp, {}});
     const Val before = val::read(static_cast<int>(k.tensors.size()) - 1, plan.store.element, {});
     ValueRanges ranges(k, target_->ranges);
     const Val more = canonical(val::cast(plan.store.element, val::binary(BinaryOp::add, before, v)), ranges);
     for (const Val& value : {val::binary(BinaryOp::add, before, v), more})
-      for (Unified& u : unify(*plan.pattern, value, k, ranges, false).found)
+      for (const Unified& u : unify(*plan.pattern, value, k, ranges, false).found)
         for (const Reading& r : u.reads) {
           if (!val::structurally_equal(r.target, before)) continue;
           const Address a = plan.pattern->address(r.pattern->tensor, r.pattern->args);
-          const bool same_place =
-              a.base == plan.store.address.base && a.coefficients == plan.store.address.coefficients;
-          if (same_place && u.reads.size() == plan.reads.size() + 1) {
-            plan.accumulate = u.fields;
-            return;
-          }
+          if (a.base == plan.store.address.base && a.coefficients == plan.store.address.coefficients)
+            out.push_back({u.fields, u.reads.size()});
         }
+    return out;
   }
 
   // ---- loops
@@ -450,6 +464,7 @@ class ChainMaker {
   bool apart_ = false;
   Chain chain_;                                                            // without plans: for solve()
   std::map<std::pair<const ValNode*, int>, std::optional<Plans>> covers_;  // by value and memory
+  std::map<std::pair<const Pattern*, const ValNode*>, std::vector<Sum>> sums_;
   const Pattern* nearest_ = nullptr;  // the first condition of it that failed is why_
   std::string why_;
   size_t why_rank_ = 0;

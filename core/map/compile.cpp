@@ -24,8 +24,13 @@ namespace {
 
 class Compiler {
  public:
-  Compiler(Mapper& mapper, const Program& p, const AcceleratorOptions& options)
-      : mapper_(mapper), machine_(mapper.machine()), hw_(mapper.hw()), p_(p), options_(options) {}
+  Compiler(Mapper& mapper, const Footprints& footprints, const Program& p, const AcceleratorOptions& options)
+      : mapper_(mapper),
+        footprints_(footprints),
+        machine_(mapper.machine()),
+        hw_(mapper.hw()),
+        p_(p),
+        options_(options) {}
 
   Result<AcceleratorImage> run() {
     for (size_t s = 0; s < hw_.spaces.size(); ++s) {
@@ -107,8 +112,7 @@ class Compiler {
       out_.tiles.push_back(0);
       break;
     }
-    DLC_TRY(const Footprints footprints, Footprints::make(hw_));
-    DLC_CHECK(map::synchronise(hw_, footprints, out_.program));
+    DLC_CHECK(map::synchronise(hw_, footprints_, out_.program));
     DLC_CHECK(fits());
     if (options_.prove) {
       DLC_TRY(const ProgramCheck check, check_program(hw_, out_.program));
@@ -152,6 +156,7 @@ class Compiler {
   }
 
   Mapper& mapper_;
+  const Footprints& footprints_;
   const Machine& machine_;
   const HwDescription& hw_;
   const Program& p_;
@@ -177,6 +182,7 @@ int AcceleratorImage::layer_of(int64_t instruction) const {
 
 struct AcceleratorCompiler::Impl {
   Mapper mapper;
+  Footprints footprints;
 };
 AcceleratorCompiler::AcceleratorCompiler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AcceleratorCompiler::AcceleratorCompiler(AcceleratorCompiler&&) noexcept = default;
@@ -185,7 +191,8 @@ AcceleratorCompiler::~AcceleratorCompiler() = default;
 
 Result<AcceleratorCompiler> AcceleratorCompiler::make(std::shared_ptr<const HwDescription> hw) {
   DLC_TRY(Machine machine, map::read_machine(*hw));
-  return AcceleratorCompiler(std::make_unique<Impl>(Mapper(std::move(hw), std::move(machine))));
+  DLC_TRY(Footprints footprints, Footprints::make(*hw));
+  return AcceleratorCompiler(std::make_unique<Impl>(Mapper(std::move(hw), std::move(machine)), std::move(footprints)));
 }
 
 std::vector<Refusal> AcceleratorCompiler::refused(const Program& program) {
@@ -200,7 +207,7 @@ std::vector<Refusal> AcceleratorCompiler::refused(const Program& program) {
 }
 
 Result<AcceleratorImage> AcceleratorCompiler::compile(const Program& program, const AcceleratorOptions& options) {
-  return Compiler(impl_->mapper, program, options).run();
+  return Compiler(impl_->mapper, impl_->footprints, program, options).run();
 }
 
 Result<AcceleratorImage> compile_for(const HwDescription& hw, const Program& program,

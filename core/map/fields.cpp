@@ -212,6 +212,8 @@ bool FieldSolver::finish(const HwDescription& hw, Instruction& out) {
       return fail({Failure::Kind::open, -1, 0, {{}, value, {}}, {}});
   }
   if (!equations_.empty()) return fail({Failure::Kind::open, -1, 0, equations_.front(), {}});
+  const auto holds = [&](const HwCondition& c) { return value(c.value).value_or(-1) >= 0; };
+  if (std::ranges::all_of(insn_->require, holds)) return true;  // each field was checked when it was set
   if (auto legal = check_instruction(hw, out); !legal)
     return fail({Failure::Kind::illegal, -1, 0, {}, std::string(legal.error().message())});
   return true;

@@ -37,7 +37,7 @@ Val data_of(const Val& read) {
 }  // namespace
 
 const Pair* Ways::of(const Val& p, const Val& t) {
-  auto& pair = pairs_[{p.get(), t.get()}];
+  std::unique_ptr<Pair>& pair = pairs_[{p.get(), t.get()}];
   if (!pair) {
     auto made = std::make_unique<Pair>();
     find(p, t, *made);

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/map/pattern.h"
@@ -75,7 +76,14 @@ class Ways {
   const Kernel& k_;
   ValueRanges& ranges_;
   const bool explain_;
-  std::map<std::pair<const ValNode*, const ValNode*>, std::unique_ptr<Pair>> pairs_;
+  using Parts = std::pair<const ValNode*, const ValNode*>;
+  struct Hash {
+    size_t operator()(const Parts& parts) const {
+      const std::hash<const void*> hash;
+      return hash(parts.first) * 0x9e3779b97f4a7c15u ^ hash(parts.second);
+    }
+  };
+  std::unordered_map<Parts, std::unique_ptr<Pair>, Hash> pairs_;
   std::map<int64_t, Val> literals_;
 };
 

@@ -23,11 +23,19 @@ Result<int64_t> unit_shift(const Rewriter& r, DType m_type, DType s_type) {
     operands.push_back(Operand::of({t->dtype(), std::vector<Expr>(t->shape().begin(), t->shape().end())}));
   const RecordSet& records = r.records();
   DLC_TRY(const Kernel kernel, records.instantiate(*records.find("quotient"), operands, {}));
-  for (int64_t s = 0; s <= s_type.max_value(); ++s) {
+  const auto at = [&](int64_t s) -> Result<int64_t> {
     shift.set_int(0, s);
     DLC_TRY(const std::vector<Tensor> y, run_kernel(kernel, std::vector{e, m, shift}));
-    if (y[0].get_int(0) == kM) return s;
+    return y[0].get_int(0);
+  };
+  int64_t low = 0, high = s_type.max_value();  // the more is shifted away, the less is left
+  while (low < high) {
+    const int64_t s = (low + high) / 2;
+    DLC_TRY(const int64_t y, at(s));
+    y > kM ? low = s + 1 : high = s;
   }
+  DLC_TRY(const int64_t y, at(low));
+  if (y == kM) return low;
   return fail({}, "recipe 'quotient': with no S is a number divided by itself, times M, M",
               "see docs/numerics.md for the recipes a machine provides");
 }
