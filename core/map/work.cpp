@@ -38,16 +38,18 @@ int64_t used_macs(const Target& t, int64_t macs) {
   if (places == 0 || w.elements() == 0) return macs;
   std::vector<bool> used(static_cast<size_t>(places), false);
   std::vector<int64_t> at(summed.size(), 0);
-  for (int64_t e = 0; e < w.elements(); ++e) {
+  int64_t count = 0;
+  for (int64_t e = 0; e < w.elements() && count < places; ++e) {
     if (w.get_int(e) != 0) {
       int64_t place = 0;
       for (size_t d = 0; d < at.size(); ++d)
         if (summed[d]) place = place * w.shape()[d] + at[d];
+      count += used[static_cast<size_t>(place)] ? 0 : 1;
       used[static_cast<size_t>(place)] = true;
     }
     for (size_t d = at.size(); d-- > 0 && ++at[d] == w.shape()[d];) at[d] = 0;
   }
-  return macs / places * std::ranges::count(used, true);
+  return macs / places * count;
 }
 
 }  // namespace dlc::map
