@@ -1,4 +1,4 @@
-# cmake -DBUILD=... -DSOURCE=... -DWORK=... -DCXX=... -DCC=... -P check.cmake
+# cmake -DBUILD=... -DSOURCE=... -DWORK=... -DCXX=... -DCC=... -DSANITIZE=... -P check.cmake
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}/bad" "${WORK}/so" "${WORK}/o" "${WORK}/a")
 set(prefix "${WORK}/prefix")
@@ -30,9 +30,13 @@ function(must_contain text part)
 endfunction()
 
 # ---- a good one, against the installed package alone
+set(flags "")
+if(SANITIZE)   # what links the checked SDK is checked too
+  set(flags -DDLC_SANITIZE=ON "-DCMAKE_CXX_FLAGS=-fsanitize=address,undefined -fno-sanitize-recover=all")
+endif()
 must_succeed("install" ${CMAKE_COMMAND} --install "${BUILD}" --prefix "${prefix}")
 must_succeed("configure" ${CMAKE_COMMAND} -S "${SOURCE}/npu" -B "${WORK}/npu" "-DCMAKE_PREFIX_PATH=${prefix}"
-             "-DCMAKE_CXX_COMPILER=${CXX}")
+             "-DCMAKE_CXX_COMPILER=${CXX}" ${flags})
 must_succeed("build" ${CMAKE_COMMAND} --build "${WORK}/npu")
 set(dlc "${prefix}/bin/dlc")
 set(npu "${WORK}/npu/lib/dlc/plugins")
