@@ -12,12 +12,13 @@ namespace {
 
 class AsicExecutable : public Executable {
  public:
-  explicit AsicExecutable(Driver driver) : driver_(std::move(driver)) {}
+  AsicExecutable(Driver driver, bool times) : driver_(std::move(driver)), times_(times) {}
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override { return driver_.run(inputs); }
-  std::string counters() override { return to_json(driver_.counts()); }
+  std::string counters() override { return to_json(driver_.counts(), times_); }
 
  private:
   Driver driver_;
+  bool times_;
 };
 
 class AsicDevice : public Device {
@@ -31,7 +32,7 @@ class AsicDevice : public Device {
     if (uri_.cosim) return make_cosim(uri_, shared, executable);
     DLC_TRY(auto port, open_port(uri_, *shared));
     DLC_TRY(Driver driver, Driver::make(shared, std::move(port)));
-    return std::make_unique<AsicExecutable>(std::move(driver));
+    return std::make_unique<AsicExecutable>(std::move(driver), uri_.times);
   }
 
  private:

@@ -99,6 +99,7 @@ void add_reduce(CLI::App& app, Context& cx);
 void add_explain(CLI::App& app, Context& cx);
 void add_replay(CLI::App& app, Context& cx);
 void add_cosim(CLI::App& app, Context& cx);
+void add_report(CLI::App& app, Context& cx);
 void add_hw(CLI::App& app, Context& cx);
 void add_build_rtl(CLI::App& hw, Context& cx);  // a subcommand of `hw`
 void add_targets(CLI::App& app, Context& cx);

@@ -1,14 +1,19 @@
 // dlc cosim: RTL beside the functional simulator, compared write by write. The device does it: URI <scheme>:cosim.
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "dlc/io/file.h"
 #include "dlc/plugin/reference.h"
+#include "tools/dlc/cosim_matrix.h"
 #include "tools/dlc/counters.h"
-#include "tools/dlc/json.h"
+#include "tools/dlc/cycle_list.h"
+#include "tools/dlc/junit.h"
 #include "tools/dlc/model.h"
+#include "tools/dlc/output.h"
+#include "tools/dlc/timeline.h"
 
 namespace dlc::cli {
 
@@ -18,6 +23,7 @@ struct Options {
   std::string file, bundle, device;
   std::vector<std::string> inputs;
   uint64_t seed = 1;
+  std::string timeline, junit, cycles, write_cycles, matrix;
 };
 
 std::string difference_text(const Json& d) {
@@ -44,8 +50,11 @@ int finish(const std::string& file, const Json& result, Context& cx) {
   if (has<std::string>(result, "no_wave")) text += "no waveform: " + field<std::string>(result, "no_wave") + "\n";
   if (has<std::string>(result, "bundle"))
     text += fmt::format("to replay it: dlc cosim {}\n", field<std::string>(result, "bundle"));
+  if (result.contains("matrix")) text += matrix_text(result);
+  if (has<std::string>(result, "cycles_differ"))
+    text += "cycles differ: " + field<std::string>(result, "cycles_differ") + "\n";
   cx.print(result, text);
-  return exact ? kOk : kFailed;
+  return exact && !result.contains("cycles_differ") ? kOk : kFailed;
 }
 
 // What a device has left of a difference: its executable and inputs, on that device again.
@@ -101,11 +110,9 @@ Result<std::string> cosim_device(const CompiledModel& model, const Options& o, C
   return o.device;
 }
 
-Result<int> cosim(Options& o, Context& cx) {
-  std::error_code error;
-  if (std::filesystem::is_directory(o.file, error)) return replay(o, cx);
-  DLC_TRY(const CompiledModel model, CompiledModel::read(o.file));
-  DLC_TRY(std::string uri, cosim_device(model, o, cx));
+// One run of a model, the times of its instructions left in `streams`.
+Result<Json> simulate(const Options& o, Context& cx, const std::string& file, const CompiledModel& model,
+                      const std::string& uri, std::vector<Stream>& streams) {
   std::vector<Tensor> inputs;
   if (o.inputs.empty()) {
     DLC_TRY(inputs, seeded_inputs(model.inputs, model.symbols, {}, o.seed));
@@ -113,13 +120,131 @@ Result<int> cosim(Options& o, Context& cx) {
     DLC_TRY(const NamedTensors given, read_inputs(o.inputs));
     DLC_TRY(inputs, bind_inputs(model.inputs, model.symbols, given));
   }
-  if (o.bundle.empty()) o.bundle = std::filesystem::path(o.file).replace_extension(".cosim").string();
-  uri += (uri.find('?') == std::string::npos ? "?bundle=" : "&bundle=") + o.bundle;
   DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = uri}));
   const Stopwatch watch;
   DLC_CHECK(session.run(inputs));
-  Json result{{"model", o.file}, {"device", uri}, {"run_ms", watch.ms()}};
+  Json result{{"model", file}, {"device", uri}, {"run_ms", watch.ms()}};
   add_counters(session, result);
+  DLC_CHECK(take_times(streams, result));
+  return result;
+}
+
+// Of the first stream: the RTL that it ran on.
+std::string library_of(const std::vector<Stream>& streams, const Json& result) {
+  return field<std::string>(result["partitions"][streams[0].partition]["counters"], "library");
+}
+
+Result<> matrix(const Options& o, Context& cx, const std::vector<Stream>& streams, Json& result) {
+  const auto run = [&](const MatrixPair& pair) -> Result<Json> {
+    DLC_TRY(const CompiledModel model, CompiledModel::read(pair.artifact));
+    DLC_TRY(std::string uri, cosim_device(model, o, cx));
+    uri = with_option(uri, "library=" + pair.library);
+    std::vector<Stream> none;
+    return simulate(o, cx, pair.artifact, model, uri, none);
+  };
+  return add_matrix(o.matrix, {o.file, library_of(streams, result)}, run, result);
+}
+
+// Network and configuration, as the list of cycles has them: words.
+std::pair<std::string, std::string> key_of(const CompiledModel& model, const std::vector<Stream>& streams) {
+  std::string network = model.name, configuration = streams[0].loaded.hardware;
+  for (std::string* s : {&network, &configuration})
+    std::ranges::replace_if(*s, [](char c) { return c == ' ' || c == '\t' || c == '#'; }, '_');
+  return {network, configuration};
+}
+
+Result<> compare_cycles(const Options& o, const CompiledModel& model, const std::vector<Stream>& streams,
+                        Json& result) {
+  const auto [network, configuration] = key_of(model, streams);
+  const auto measured = field<int64_t>(result, "cycles");
+  if (!o.cycles.empty()) {
+    DLC_TRY(const CycleList list, CycleList::read(o.cycles));
+    if (std::string differs = list.differs(network, configuration, measured); !differs.empty())
+      result["cycles_differ"] = std::move(differs);
+  }
+  if (o.write_cycles.empty() || !field<bool>(result, "bit_exact")) return {};
+  CycleList list;
+  std::error_code error;
+  if (std::filesystem::exists(o.write_cycles, error)) {
+    DLC_TRY(list, CycleList::read(o.write_cycles));
+  }
+  list.cycles[{network, configuration}] = measured;
+  return write_file(o.write_cycles, list.text());
+}
+
+Result<> write_junit(const Options& o, const CompiledModel& model, const std::vector<Stream>& streams,
+                     const Json& result) {
+  DLC_TRY(const MappedFile artifact, map_file(o.file));
+  JunitSuite suite{.name = model.name, .seconds = field<double>(result, "run_ms") / 1000};
+  const auto property = [&](const char* name, std::string value) {
+    suite.properties.emplace_back(name, std::move(value));
+  };
+  property("artifact", o.file);
+  property("artifact_hash", hash_text(XXH3_64bits(artifact.bytes.data(), artifact.bytes.size())));
+  property("configuration", streams[0].loaded.hardware);
+  property("arch_hash", model.arch_hash);
+  property("device", field<std::string>(result, "device"));
+  property("rtl", library_of(streams, result));
+  if (o.inputs.empty()) property("seed", std::to_string(o.seed));
+  property("writes", std::to_string(field<int64_t>(result, "writes")));
+  if (has<int64_t>(result, "cycles")) property("cycles", std::to_string(field<int64_t>(result, "cycles")));
+  if (has<double>(result, "mac_utilization"))
+    property("mac_utilization", fmt::format("{:.4f}", field<double>(result, "mac_utilization")));
+  suite.cases = cosim_cases(streams, result);
+  if (!o.cycles.empty())
+    suite.cases.push_back({"cycles", "as in " + o.cycles, field<std::string>(result, "cycles_differ"), "", ""});
+  for (const Json& c : objects_in(result, "matrix")) {
+    const auto what = field<std::string>(c, "result"), why = field<std::string>(c, "why");
+    suite.cases.push_back({"matrix",
+                           field<std::string>(c, "rtl") + " RTL, " + field<std::string>(c, "stream") + " stream",
+                           what == "differs" ? what : "", why, what == "refused" ? why : ""});
+  }
+  return write_file(o.junit, junit_xml(suite));
+}
+
+// Whether more is asked for than the comparison.
+bool wants_more(const Options& o) { return !(o.timeline + o.junit + o.cycles + o.write_cycles + o.matrix).empty(); }
+
+// What is written must be writable, before the RTL runs.
+Result<> check_outputs(const Options& o) {
+  std::vector<std::string> read = o.inputs;
+  read.push_back(o.file);
+  for (const std::string* file : {&o.timeline, &o.junit, &o.write_cycles})
+    if (!file->empty()) DLC_CHECK(check_output(*file, read));
+  return o.matrix.empty() ? Result<>{} : check_folder(o.matrix);
+}
+
+Result<int> cosim(Options& o, Context& cx) {
+  std::error_code error;
+  if (std::filesystem::is_directory(o.file, error)) {
+    if (wants_more(o))
+      return fail({o.file, 0, 0, {}}, "a replay bundle is run again as it was, and nothing else is made of it",
+                  "--timeline, --junit, --cycles, --write-cycles and --matrix take an artifact");
+    return replay(o, cx);
+  }
+  const size_t question = o.device.find('?');
+  const std::string_view options = question == std::string::npos ? "" : std::string_view(o.device).substr(question + 1);
+  if (!(o.cycles + o.write_cycles).empty() && !options.empty() &&
+      (!options.starts_with("library=") || options.contains('&')))
+    return fail({}, "a list of cycles is of the device as it is: its memory without jitter, stalls and the like",
+                "leave the options of --device out");
+  if (!o.matrix.empty() && options.contains("library="))
+    return fail({}, "--matrix chooses the RTL itself", "leave library= out");
+  DLC_CHECK(check_outputs(o));
+  DLC_TRY(const CompiledModel model, CompiledModel::read(o.file));
+  DLC_TRY(std::string uri, cosim_device(model, o, cx));
+  std::vector<Stream> streams;  // what the other results are about
+  if (wants_more(o)) {
+    DLC_TRY(streams, need_streams(model, o.file, "this"));
+  }
+  if (o.bundle.empty()) o.bundle = std::filesystem::path(o.file).replace_extension(".cosim").string();
+  if (!o.timeline.empty()) uri = with_times(uri);
+  uri = with_option(uri, "bundle=" + o.bundle);
+  DLC_TRY(Json result, simulate(o, cx, o.file, model, uri, streams));
+  if (!o.matrix.empty()) DLC_CHECK(matrix(o, cx, streams, result));
+  if (!(o.cycles + o.write_cycles).empty()) DLC_CHECK(compare_cycles(o, model, streams, result));
+  if (!o.junit.empty()) DLC_CHECK(write_junit(o, model, streams, result));
+  if (!o.timeline.empty()) DLC_CHECK(write_file(o.timeline, timeline(streams).dump() + "\n"));
   return finish(o.file, result, cx);
 }
 
@@ -135,6 +260,14 @@ void add_cosim(CLI::App& app, Context& cx) {
   sub->add_option("--seed", o->seed, "Of the inputs");
   sub->add_option("--device", o->device, "The device, for its options: asic:cosim?jitter=32&backpressure=20");
   sub->add_option("--bundle", o->bundle, "Folder for the replay bundle of a difference; otherwise MODEL.cosim")
+      ->check(file_name());
+  sub->add_option("--timeline", o->timeline, "The time of every instruction, for Perfetto (ui.perfetto.dev)")
+      ->check(file_name());
+  sub->add_option("--junit", o->junit, "The result for CI servers, as XML")->check(file_name());
+  sub->add_option("--cycles", o->cycles, "List of golden cycles, which must be met exactly")->check(file_name());
+  sub->add_option("--write-cycles", o->write_cycles, "List in which the model's line is renewed")->check(file_name());
+  sub->add_option("--matrix", o->matrix,
+                  "Folder of the last green RTL and stream: each is run with each of the new ones")
       ->check(file_name());
   sub->callback([o, &cx] { cx.action = [o, &cx] { return cosim(*o, cx); }; });
 }

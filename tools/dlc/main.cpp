@@ -9,11 +9,13 @@
 #include <exception>
 #include <filesystem>
 
+#include "tools/dlc/addresses.h"
 #include "tools/dlc/cli.h"
 #include "tools/dlc/conform.h"
 #include "tools/dlc/crash.h"
 #include "tools/dlc/interrupt.h"
 #include "tools/dlc/quantize.h"
+#include "tools/dlc/vectors.h"
 
 namespace {
 
@@ -74,10 +76,10 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", DLC_VERSION);
   app.require_subcommand(1);
   app.footer("Without a command: compile.  dlc --hw=native model.onnx -o model.dlca\ndocs/cli.md has every option.");
-  for (const auto add :
-       {cli::add_compile, cli::add_run, cli::add_bench, cli::add_compare, cli::add_bisect, cli::add_reduce,
-        cli::add_explain, cli::add_replay, cli::add_cosim, cli::add_hw, cli::add_targets, cli::add_plugins,
-        cli::add_opt, cli::add_ops, cli::add_conform, cli::add_quantize})
+  for (const auto add : {cli::add_compile, cli::add_run, cli::add_bench, cli::add_compare, cli::add_bisect,
+                         cli::add_reduce, cli::add_explain, cli::add_replay, cli::add_cosim, cli::add_report,
+                         cli::add_export_vectors, cli::add_addr2op, cli::add_hw, cli::add_targets, cli::add_plugins,
+                         cli::add_opt, cli::add_ops, cli::add_conform, cli::add_quantize})
     add(app, cx);
   std::vector<std::string> commands;
   for (const CLI::App* sub : app.get_subcommands({})) commands.push_back(sub->get_name());

@@ -30,7 +30,8 @@ class CosimExecutable : public Executable {
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) override {
     DLC_TRY(const CosimReport report, cosimulate(*loaded_, driver_, inputs));
-    json_ = ordered_json::parse(to_json(report));
+    json_ = ordered_json::parse(to_json(report, uri_.times));
+    json_["library"] = uri_.library;
     if (!report.bit_exact && !uri_.bundle.empty()) DLC_CHECK(write_bundle(report, inputs));
     return report.outputs;
   }
@@ -51,10 +52,11 @@ class CosimExecutable : public Executable {
     }
     json_["bundle"] = uri_.bundle;
     DLC_CHECK(write_wave(report, inputs, file("wave.fst")));
+    ordered_json said = json_;
+    said.erase("times");
     return write_file(
         file("bundle.json"),
-        ordered_json{
-            {"device", to_string(uri_)}, {"executable", "executable.bin"}, {"inputs", names}, {"report", json_}}
+        ordered_json{{"device", to_string(uri_)}, {"executable", "executable.bin"}, {"inputs", names}, {"report", said}}
                 .dump(1) +
             "\n");
   }

@@ -239,9 +239,13 @@ Result<std::vector<std::byte>> write_container(const HwDescription& hw, const Ha
   return out;
 }
 
+bool is_container(std::span<const std::byte> bytes) {
+  return bytes.size() >= 16 && std::memcmp(bytes.data(), kMagic, 8) == 0;
+}
+
 Result<Loaded> read_container(std::span<const std::byte> bytes) {
   uint64_t length = 0;
-  if (bytes.size() < 16 || std::memcmp(bytes.data(), kMagic, 8) != 0) return broken("it has no header");
+  if (!is_container(bytes)) return broken("it has no header");
   std::memcpy(&length, bytes.data() + 8, 8);
   if (length > bytes.size() - 16) return broken("the header is cut off");
   const auto* text = reinterpret_cast<const char*>(bytes.data()) + 16;

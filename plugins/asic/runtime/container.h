@@ -34,6 +34,8 @@ struct Loaded {
 
 Result<std::vector<std::byte>> write_container(const HwDescription& hw, const HardwareText& text,
                                                const AcceleratorImage& image);
+// Whether these are the bytes of one, by how they begin.
+bool is_container(std::span<const std::byte> bytes);
 // Trusts nothing: what it returns has sizes that agree, tensors within their segments, layers within the program.
 Result<Loaded> read_container(std::span<const std::byte> bytes);
 // The layers as JSON, for reports.

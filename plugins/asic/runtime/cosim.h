@@ -37,6 +37,6 @@ struct CosimReport {
 };
 
 Result<CosimReport> cosimulate(const Loaded& loaded, Driver& rtl, std::span<const Tensor> inputs);
-std::string to_json(const CosimReport& r);
+std::string to_json(const CosimReport& r, bool with_times = false);
 
 }  // namespace dlc::asic

@@ -94,6 +94,8 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
     const auto numbered = std::ranges::find(kNumbers, key, &NumberOption::name);
     if (key == "track" && !out.rtl) {
       out.track = n != 0;
+    } else if (key == "times" && out.rtl) {
+      out.times = n != 0;
     } else if (key == "seed") {
       out.options.seed = n;
     } else if (numbered != std::end(kNumbers) && out.rtl) {
@@ -101,8 +103,8 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
       out.options.*numbered->value = static_cast<uint32_t>(n);
     } else {
       return fail({}, fmt::format("device {} has no option '{}'", device, key),
-                  "seed; for asic:func track; for asic:rtl latency, jitter, backpressure, stall, library; for "
-                  "asic:cosim also bundle");
+                  "seed; for asic:func track; for asic:rtl latency, jitter, backpressure, stall, times, "
+                  "library; for asic:cosim also bundle");
     }
   }
   return out;

@@ -15,6 +15,7 @@ struct DeviceUri {
   bool track = true;    // func ?track=0: reads of words never written are not looked for, which is faster
   RtlOptions options;   // seed 0, the default of func: its fixed order
                         // ?seed= ?latency= ?jitter= ?backpressure= ?stall=
+  bool times = false;   // rtl, cosim ?times=1: the counters have the times of every instruction
   std::string bundle;   // cosim ?bundle=: folder for what is needed to replay a difference
   std::string library;  // ?library=: of the verilated model; otherwise found by arch_hash
 };

@@ -209,6 +209,7 @@ Result<std::vector<Tensor>> Driver::run(std::span<const Tensor> inputs, PortObse
   }
   if (counts_.timed)
     counts_.mac_utilization = static_cast<double>(macs) / (static_cast<double>(counts_.cycles) * array);
+  if (counts_.timed) counts_.times = std::move(recorder.times);
   std::vector<Tensor> outputs;
   for (const AcceleratorIo& io : image.outputs) {
     std::vector<std::byte> bytes(static_cast<size_t>(io.bytes));
@@ -219,7 +220,7 @@ Result<std::vector<Tensor>> Driver::run(std::span<const Tensor> inputs, PortObse
   return outputs;
 }
 
-std::string to_json(const RunCounts& c) {
+std::string to_json(const RunCounts& c, bool with_times) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   for (const LayerCount& l : c.layers) {
     nlohmann::ordered_json j{{"name", l.name}, {"macs", l.macs}, {"predicted_cycles", l.predicted_cycles}};
@@ -236,6 +237,11 @@ std::string to_json(const RunCounts& c) {
   }
   out["sim_seconds"] = c.sim_seconds;
   out["layers"] = layers;
+  if (with_times && c.timed) {
+    nlohmann::ordered_json times = nlohmann::ordered_json::array();
+    for (const InstructionTime& t : c.times) times.push_back({t.start, t.retire});
+    out["times"] = std::move(times);
+  }
   return out.dump();
 }
 

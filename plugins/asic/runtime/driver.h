@@ -25,8 +25,10 @@ struct RunCounts {
   double mac_utilization = 0;  // MACs of the model / (cycles * MACs the array does in one)
   double sim_seconds = 0;
   std::vector<LayerCount> layers;
+  std::vector<InstructionTime> times;  // of every instruction, from the start of the run
 };
-std::string to_json(const RunCounts& c);
+// `with_times`: also those of the instructions, "times": [[start, retire], ...].
+std::string to_json(const RunCounts& c, bool with_times = false);
 
 // Whether these are the tensors that the program takes.
 Result<> check_inputs(const AcceleratorImage& image, std::span<const Tensor> inputs);

@@ -1,0 +1,123 @@
+"""What `dlc cosim` writes beside its verdict: the timeline of the queues, JUnit XML, golden cycles, and the matrix of the
+last green and the new RTL and stream. MUTANT is an RTL with a bug in `vec2`: cosim_test.py BUILD SOURCE WORK MUTANT"""
+import json
+import os
+import pathlib
+import shutil
+import sys
+import xml.etree.ElementTree as xml
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from dlc import Dlc, check, same
+
+build, source, work, mutant = sys.argv[1:5]
+dlc = Dlc(build, work)
+hw = f"--hw={source}/hwdesc/asic.yaml,R=8"
+dlc.run(hw, "--dim", "N=1", f"{source}/tests/models/fashion_mnist/fashion_int8.onnx", "-o", "m.dlca")
+
+
+def conv():
+    """A quantised convolution: nothing of it is a vec2."""
+    graph, initial = [], []
+
+    def constant(name, value):
+        initial.append(numpy_helper.from_array(numpy.asarray(value), name))
+        return name
+
+    scale, zero = constant("scale", numpy.float32(0.25)), constant("zero", numpy.int8(0))
+    weight = constant("w", (numpy.arange(8 * 8 * 9) % 15 - 7).astype(numpy.int8).reshape(8, 8, 3, 3))
+    for op, inputs, output in [("QuantizeLinear", ["x", scale, zero], "q"), ("DequantizeLinear", ["q", scale, zero], "d"),
+                               ("DequantizeLinear", [weight, scale, zero], "dw"), ("Conv", ["d", "dw"], "c"),
+                               ("QuantizeLinear", ["c", scale, zero], "cq"), ("DequantizeLinear", ["cq", scale, zero], "y")]:
+        graph.append(helper.make_node(op, inputs, [output], name=output))
+    value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    g = helper.make_graph(graph, "conv", [value("x", [1, 8, 9, 9])], [value("y", [1, 8, 7, 7])], initial)
+    onnx.save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), dlc.work / "conv.onnx")
+
+
+conv()
+dlc.run(hw, "conv.onnx", "-o", "conv.dlca")
+
+# ---- the timeline: slices of a track do not overlap, layers sum to the run, every instruction is there once
+result = dlc.json("cosim", "m.dlca", "--timeline", "t.json", "--junit", "good.xml")
+layers = [l for l in result["layers"] if "measured_cycles" in l]
+events = json.loads((dlc.work / "t.json").read_text())["traceEvents"]
+slices = [e for e in events if e["ph"] == "X"]
+same("layers", [(e["name"], e["dur"]) for e in slices if e["cat"] == "layer"], [(l["name"], l["measured_cycles"]) for l in layers])
+instructions = [e for e in slices if e["cat"] != "layer"]
+same("instructions", sorted(e["args"]["instruction"] for e in instructions), list(range(len(instructions))))
+same("names", {e["name"] for e in instructions}, {l["name"] for l in layers} | {"end"})
+same("queues", {e["cat"] for e in instructions}, {"ld", "mac", "vec", "st"})
+for track in {e["tid"] for e in slices}:
+    end = 0
+    for e in sorted((e for e in slices if e["tid"] == track), key=lambda e: (e["ts"], e["dur"])):
+        check(f"slices of track {track} overlap at {e['ts']}", e["ts"] >= end)
+        end = e["ts"] + e["dur"]
+check("nothing is behind the run's end", max(e["ts"] + e["dur"] for e in slices) <= result["cycles"])
+check("times do not stay in the counters", "times" not in json.dumps(result["partitions"]))
+dlc.run("report", "m.dlca", "-o", "p.json")
+predicted = [e for e in json.loads((dlc.work / "p.json").read_text())["traceEvents"] if e["ph"] == "X"]
+same("predicted layers", [e["dur"] for e in predicted if e["cat"] == "layer"], [l["predicted_cycles"] for l in layers])
+
+# ---- JUnit
+suite = xml.parse(dlc.work / "good.xml").getroot().find("testsuite")
+same("tests", (suite.get("tests"), suite.get("failures"), suite.get("skipped")), (str(len(layers) + 1), "0", "0"))
+same("cases", [c.get("name") for c in suite.iter("testcase")][:-1], [l["name"] for l in layers])
+properties = {p.get("name"): p.get("value") for p in suite.iter("property")}
+same("properties", (properties["cycles"], properties["seed"], properties["writes"]), (str(result["cycles"]), "1", str(result["writes"])))
+bad = dlc.json("cosim", "m.dlca", "--device", f"asic:cosim?library={mutant}", "--junit", "bad.xml", code=1)
+suite = xml.parse(dlc.work / "bad.xml").getroot().find("testsuite")
+wrong = [c for c in suite.iter("testcase") if c.find("failure") is not None]
+same("the layer that fails", [c.get("name") for c in wrong], [bad["first_difference"]["layer"]])
+at = [l["name"] for l in layers].index(wrong[0].get("name"))
+same("skipped behind it", [c.get("name") for c in suite.iter("testcase") if c.find("skipped") is not None], [l["name"] for l in layers[at + 1:]])
+check("how to go on", "dlc cosim m.cosim" in wrong[0].find("failure").text)
+
+# ---- golden cycles, exact in both directions
+dlc.run("cosim", "m.dlca", "--write-cycles", "cycles.txt")
+dlc.run("cosim", "conv.dlca", "--write-cycles", "cycles.txt")
+listed = (dlc.work / "cycles.txt").read_text()
+check(listed, f"fashion_int8 asic.yaml,R=8 {result['cycles']}\n" in listed and "conv asic.yaml,R=8 " in listed)
+dlc.run("cosim", "m.dlca", "--cycles", "cycles.txt")
+for other in (result["cycles"] + 1, result["cycles"] - 1):
+    (dlc.work / "other.txt").write_text(listed.replace(str(result["cycles"]), str(other)))
+    differs = dlc.json("cosim", "m.dlca", "--cycles", "other.txt", "--junit", "cycles.xml", code=1)["cycles_differ"]
+    check(differs, f"{result['cycles']} cycles, the list has {other}" in differs)
+    same("JUnit of other cycles", xml.parse(dlc.work / "cycles.xml").getroot().find("testsuite").get("failures"), "1")
+(dlc.work / "none.txt").write_text("# nothing\n")
+check("a network that is not listed", "is not in the list" in dlc.json("cosim", "m.dlca", "--cycles", "none.txt", code=1)["cycles_differ"])
+(dlc.work / "none.txt").write_text("fashion_int8 asic.yaml,R=8 many\n")
+dlc.run("cosim", "m.dlca", "--cycles", "none.txt", code=1)
+dlc.run("cosim", "m.dlca", "--cycles", "cycles.txt", "--device", "asic:cosim?jitter=9", code=1)
+
+# ---- which side broke. `vec2` is in m.dlca and not in conv.dlca.
+folder = dlc.work / "rtl"
+folder.mkdir()
+broken = {**os.environ, "DLC_RTL_PATH": str(folder)}
+shutil.copy(mutant, folder / "mutant.so")
+
+
+def matrix(model, green, code=0, **options):
+    return dlc.json("cosim", model, "--matrix", green, code=code, **options)
+
+
+same("the first one", [c["result"] for c in matrix("m.dlca", "green")["matrix"]], ["bit exact"])
+check("it is kept", (dlc.work / "green/stream.dlca").read_bytes() == (dlc.work / "m.dlca").read_bytes())
+good = matrix("m.dlca", "green")
+same("nothing broke", (good["broke"], [(c["rtl"], c["stream"], c["result"], c["cycles"]) for c in good["matrix"]]),
+     ("nothing", [(r, s, "bit exact", result["cycles"]) for r in ("last green", "new") for s in ("last green", "new")]))
+r = matrix("m.dlca", "green", code=1, env=broken)
+same("the RTL broke", (r["broke"], [c["result"] for c in r["matrix"]]), ("RTL", ["bit exact", "bit exact", "differs", "differs"]))
+matrix("conv.dlca", "old", env=broken)
+r = matrix("m.dlca", "old", code=1, env=broken)
+same("the stream broke", (r["broke"], [c["result"] for c in r["matrix"]]), ("stream", ["bit exact", "differs", "bit exact", "differs"]))
+check("where", r["matrix"][1]["why"] == "layer " + r["first_difference"]["layer"])
+check("what is not green is not kept", (dlc.work / "old/stream.dlca").read_bytes() == (dlc.work / "conv.dlca").read_bytes())
+dlc.run(hw.replace("R=8", "R=16"), "conv.onnx", "-o", "wide.dlca")
+r = matrix("wide.dlca", "green")
+same("another architecture", (r["broke"], [c["result"] for c in r["matrix"]]), ("nothing", ["bit exact", "refused", "refused", "bit exact"]))
+pathlib.Path(dlc.work / "m.cosim").exists() or sys.exit("no bundle")
+dlc.run("cosim", "m.cosim", "--junit", "x.xml", code=1)

@@ -1,0 +1,6 @@
+showSummary();
+showLayers();
+showTime();
+showGraph();
+showHost();
+showCells();
