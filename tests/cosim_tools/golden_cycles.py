@@ -19,11 +19,12 @@ fashion = source / "tests/models/fashion_mnist/fashion_int8.onnx"
 networks = [(fashion, ["--dim", "N=1"], r) for r in (8, 16)]
 networks += [(others / f"{n}_qdq.onnx", [], r) for n in ("resnet8", "kws", "vww", "ad") for r in (8, 16)]
 keys = {f"{model.stem} asic.yaml,R={r}" for model, _, r in networks}
-lines = [l.rsplit(" ", 1)[0] for l in listed.read_text().splitlines() if not l.startswith("#")]
-if not renew:
+if renew:
+    if others.exists() or not listed.exists():  # networks that are not here keep their lines
+        listed.write_text("")
+else:
+    lines = [l.rsplit(" ", 1)[0] for l in listed.read_text().splitlines() if not l.startswith("#")]
     same("networks in the list", sorted(lines), sorted(keys))
-elif others.exists():
-    listed.write_text("")  # whose networks are not here keep their lines
 absent = 0
 for model, options, r in networks:
     if not model.exists():

@@ -24,6 +24,10 @@ same("measured cycles", said["totals"]["measured_cycles"], want["cycles"])
 same("layers", [(l["name"], l["predicted_cycles"], l["measured_cycles"]) for l in said["layers"]],
      [(l["name"], l["predicted_cycles"], l["measured_cycles"]) for l in layers])
 
+for arguments in (["-o", "m.txt"], ["-o", "x.html", "--cells", "m.dlca"], ["-o", "x.html", "--device", "tpu:"]):
+    dlc.run("report", "m.dlca", *arguments, code=1)
+check("what fails writes nothing", not (dlc.work / "x.html").exists())
+
 page = (dlc.work / "measured.html").read_text()
 links = re.findall(r"""(?:src|href)\s*=\s*["'][^"'#]|url\(\s*["']?(?!#)|@import|fetch\(|XMLHttpRequest""", page)
 same("what the page would load", links, [])
