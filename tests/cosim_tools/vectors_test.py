@@ -39,16 +39,16 @@ check("it writes a range around the word", any(t["access"] == "write" and t["mem
                                                for t in alone[0]["touches"]))
 result = (folder / "results.hex").read_text().split()[0].split("_")[0]
 check("what lies at a result", dlc.json("addr2op", "m.dlca", f"dram:0x{result}")["found"][0]["buffer"].startswith("output "))
-for place, message in [("99999", "has 373 instructions"), ("acc:2048", "acc has 2048 words"), ("cache:1", "has no memory cache"),
+for place, message in [("99999", "instructions, there is no 99999"), ("acc:2048", "acc has 2048 words"), ("cache:1", "has no memory cache"),
                        ("dram:0xfffffffff", "no segment of the program"), ("acc:x", "is no place")]:
     done = subprocess.run([dlc.program, "addr2op", "m.dlca", place], cwd=dlc.work, text=True, capture_output=True)
-    check(f"addr2op {place}: {done.stderr}", done.returncode == 1 and (message in done.stderr or "99999" == place and "instructions, there is no" in done.stderr))
+    check(f"addr2op {place}: {done.stderr}", done.returncode == 1 and message in done.stderr)
 
 # The test bench of the repository on them.
 (dlc.work / "nx_cfg.svh").write_text(dlc.run("hw", "emit", f"{source}/hwdesc/asic.yaml,R=8", "--as", "sv"))
 rtl = source / "simulators/asic/rtl"
 subprocess.run(["verilator", "--binary", "--timing", "-Wno-lint", "-Wno-fatal", "--x-initial", "unique", "--top-module", "vectors_tb", "-Mdir", "obj",
-                "-CFLAGS", "-O1", f"-I{folder}", "nx_cfg.svh", *[rtl / f for f in (rtl / "nx.f").read_text().split()],
+                f"-I{folder}", "nx_cfg.svh", *[rtl / f for f in (rtl / "nx.f").read_text().split()],
                 source / "simulators/asic/bench/vectors_tb.sv"], cwd=dlc.work, check=True, capture_output=True)
 
 
@@ -61,11 +61,9 @@ code, out = bench()
 check(f"the bench passes: {out}", code == 0 and f"PASS: {sum(said[0]['writes'].values())} writes" in out)
 for name in ("writes_mac.hex", "results.hex"):
     text = (folder / name).read_text()
-    at = len(text) // 2
-    while text[at] not in "0123456789":
-        at += 1
-    (folder / name).write_text(text[:at] + str(9 - int(text[at])) + text[at + 1:])
+    at = text.index("\n", len(text) // 2) - 1
+    (folder / name).write_text(text[:at] + ("1" if text[at] == "0" else "0") + text[at + 1:])
     code, wrong = bench()
-    check(f"another digit in {name} is found: {wrong}", code != 0 and "FAIL: " in wrong)
+    check(f"another digit in {name} is found: {wrong}", code != 0 and "FAIL: 1 words are wrong" in wrong)
     (folder / name).write_text(text)
 print(out.strip())

@@ -24,18 +24,23 @@ module vectors_queue #(parameter int N = 1, DATA_BITS = 8, parameter string NAME
     first = 0;
   end
   always @(posedge clk) if (we) begin : compare
-    automatic int at = -1;
+    automatic int at = -1, place = first;        // the word itself; where it should be
     for (int i = first; i < N && at < 0 && want[i][79+DATA_BITS-:32] == want[first][79+DATA_BITS-:32]; i++)
-      if (!seen[i] && want[i][47+DATA_BITS:0] == {memory, address, data}) at = i;
-    if (at >= 0) begin
-      seen[at] = 1'b1;
-      left = left - 1;
-      while (first < N && seen[first]) first = first + 1;
-    end else begin
+      if (!seen[i]) begin
+        if (want[i][47+DATA_BITS:0] == {memory, address, data}) at = i;
+        if (want[i][47+DATA_BITS-:48] == {memory, address}) place = i;
+      end
+    if (at < 0) begin
       errors = errors + 1;
       if (errors <= 4)
         $display("%s: memory %0d, address 0x%0h: 0x%0h is not what instruction %0d writes", NAME, memory, address, data,
                  first < N ? want[first][79+DATA_BITS-:32] : 32'd0);
+      at = place;
+    end
+    if (at < N) begin
+      seen[at] = 1'b1;
+      left = left - 1;
+      while (first < N && seen[first]) first = first + 1;
     end
   end
 endmodule
