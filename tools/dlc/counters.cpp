@@ -33,7 +33,7 @@ constexpr std::pair<std::string_view, Merge> kListed[] = {
     {"threads", Merge::first},      {"kernels", Merge::first},
     {"arena_bytes", Merge::first},  {"constant_bytes", Merge::first},
     {"copied_bytes", Merge::first}, {"load", Merge::first},
-    {"writes", Merge::first},       {"first_difference", Merge::first},
+    {"writes", Merge::sum},         {"first_difference", Merge::first},
     {"stopped", Merge::first},      {"bundle", Merge::first},
     {"wave", Merge::first},         {"no_wave", Merge::first},
 };
