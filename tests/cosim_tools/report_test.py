@@ -39,6 +39,19 @@ check("the last one retires at the end, but for the interrupt", want["cycles"] -
 for memory in data["memories"]:
     for low, high, begin, end, _ in memory["regions"]:
         check(f"a region of {memory['name']} lies in it", 0 <= low < high <= memory["words"] and 0 <= begin < end <= want["cycles"])
+# A region lives as long as addr2op says that its word is used: until the last touch before another tile writes there.
+tile_of = lambda i: (times["layer"][i], times["tile"][i])
+looked_at = 0
+for memory in data["memories"]:
+    for low, _, begin, end, i in memory["regions"][::23] if memory["name"] in ("acc", "w", "par") else []:
+        touching = dlc.json("addr2op", "m.dlca", f"{memory['name']}:{low}")["found"][0]["instructions"]
+        others = [times["start"][t["instruction"]] for t in touching
+                  if t["touches"][0]["access"] == "write" and tile_of(t["instruction"]) != tile_of(i)]
+        over = min((start for start in others if start > begin), default=want["cycles"])
+        used = [times["retire"][t["instruction"]] for t in touching if begin <= times["start"][t["instruction"]] < over]
+        same(f"the end of what instruction {i} wrote to {memory['name']}:{low}", end, max(used))
+        looked_at += 1
+check(f"regions are looked at: {looked_at}", looked_at >= 5)
 same("memories", [m["name"] for m in data["memories"]], ["dram.arena", "dram.io1", "in", "w", "acc", "out", "par"])
 calls = [n for n in data["graph"]["nodes"] if "layer" in n]
 same("calls of the machine", [n["name"] for n in calls], [l["name"] for l in layers])
