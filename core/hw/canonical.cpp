@@ -111,8 +111,8 @@ std::string canonical_text(const HwDescription& hw) {
   out += "def " + sorted(each(hw.defs, def)) + "\n";
   out += fmt::format("queues {}\n", fmt::join(each(hw.queues, queue), ","));  // numbered in the file's order
   if (hw.sync)
-    out += fmt::format("sync {} {} {}\n", hw.state[static_cast<size_t>(hw.sync->object)].name, hw.sync->wait_field,
-                       hw.sync->signal_field);
+    out += fmt::format("sync {} {} {}{}\n", hw.state[static_cast<size_t>(hw.sync->object)].name, hw.sync->wait_field,
+                       hw.sync->signal_field, hw.sync->tokens() ? " tokens" : "");
   out += "faults " + sorted(each(hw.faults, fault)) + "\n";
   out += "csr " + sorted(each(hw.csr, csr)) + "\n";
   const auto feature = [](const HwFeature& f) { return f.name; };

@@ -40,7 +40,7 @@ class GenericCheck {
     if (hw_.queues.empty()) error(at("queues"), "there are no queues");
     if (!hw_.sync)
       error(at("sync"), "'sync' is missing: queues cannot be ordered");
-    else if (!hw_.state[static_cast<size_t>(hw_.sync->object)].one_waiting_queue)
+    else if (!hw_.sync->tokens() && !hw_.state[static_cast<size_t>(hw_.sync->object)].one_waiting_queue)
       error(hw_.state[static_cast<size_t>(hw_.sync->object)].loc,
             "semaphores need 'waiters: one_queue', on which the proof of deadlock-freedom stands");
     if (hw_.isa.transport != "fetch") error(at("isa"), "'container' must say 'transport: fetch'");

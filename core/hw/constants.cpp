@@ -101,6 +101,9 @@ std::vector<HwConstant> emitted_constants(const HwDescription& hw) {
       out.push_back({upper(r.name) + "_" + upper(r.names[i]), 0, static_cast<int64_t>(i), "",
                      hw.place("csr." + r.name + "." + r.names[i])});
   }
+  for (size_t i = 0; i < hw.state.size(); ++i)
+    if (hw.state[i].kind != HwState::Kind::rom && hw.state[i].kind != HwState::Kind::counter)
+      out.push_back({"M_" + upper(hw.state[i].name), 0, static_cast<int64_t>(i), "", hw.state[i].loc});
   for (const HwState& s : hw.state) {
     if (s.timing.boundary) out.push_back({upper(s.name) + "_BOUNDARY", 0, *s.timing.boundary, "", s.loc});
     if (s.timing.burst_max) out.push_back({upper(s.name) + "_BURST_MAX", 0, *s.timing.burst_max, "", s.loc});
@@ -140,7 +143,8 @@ void check_emitted_names(ReadContext& cx) {
              "two things would be called " + name + " in the emitted constants" + first, "call one of them otherwise");
   };
   for (const HwConstant& c : emitted_constants(hw)) take(c.name, c.loc);
-  // Of the C header: a function and a type for each instruction.
+  // Of the C++ header: what a port needs. Of the C header: a function and a type for each instruction.
+  take("machine", {});
   take(package_name(hw) + "_put", {});
   for (const HwInsn& i : hw.isa.insns)
     for (const char* suffix : {"", "_t"}) take(package_name(hw) + "_" + i.name + suffix, i.loc);

@@ -43,6 +43,17 @@ int HwOperand::space_for(const HwInsn& insn, std::span<const int64_t> fields) co
 
 int HwInsn::field(std::string_view field_name) const { return index_of(fields, field_name); }
 
+uint64_t HwSync::waits(uint64_t mask, int queue) const {
+  if (!tokens()) return mask;
+  uint64_t counters = 0;
+  for (int from = 0; from < queues; ++from) counters |= (mask >> from & 1) << token(from, queue);
+  return counters;
+}
+
+uint64_t HwSync::signals(uint64_t mask, int queue) const {
+  return tokens() ? (mask & ((uint64_t{1} << queues) - 1)) << token(queue, 0) : mask;
+}
+
 int HwIsa::find(std::string_view name) const { return index_of(insns, name); }
 
 int HwIsa::find_opcode(int64_t opcode) const {

@@ -34,6 +34,39 @@ std::string note(const HwDescription& hw) {
                      hash_text(hw.arch_hash));
 }
 
+// The queue whose instructions write external memory; -1: none.
+int storing_queue(const HwDescription& hw) {
+  for (const HwInsn& insn : hw.isa.insns)
+    for (const HwForm& f : insn.forms)
+      for (const int t : f.kernel.outputs) {
+        const HwOperand& o = f.operands[static_cast<size_t>(t)];
+        int space = o.space;
+        if (o.selector >= 0) space = insn.fields[static_cast<size_t>(o.selector)].enumerators.front().space;
+        if (space >= 0 && hw.state_of(space).kind == HwState::Kind::external) return insn.queue;
+      }
+  return -1;
+}
+
+// Names and sizes, for a port that shows what any machine writes (simulators/port).
+std::string machine_tables(const HwDescription& hw) {
+  std::string names, bytes;
+  int external = -1;
+  for (size_t i = 0; i < hw.state.size(); ++i) {
+    names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", hw.state[i].name);
+    bytes += fmt::format("{}{}", i == 0 ? "" : ", ", hw.state[i].word_bytes());
+    if (hw.state[i].kind == HwState::Kind::external) external = static_cast<int>(i);
+  }
+  if (external < 0 || hw.queues.empty()) return {};
+  return fmt::format(
+      "namespace machine {{\n"
+      "inline constexpr const char* STATES[] = {{{}}};  // M_NAME is the index\n"
+      "inline constexpr int WORD_BYTES[] = {{{}}};\n"
+      "inline constexpr int QUEUES = {}, EXTERNAL = {}, STORES = {}, BUS_BYTES = {};  // STORES: the queue that writes "
+      "it\n"
+      "}}  // namespace machine\n",
+      names, bytes, hw.queues.size(), external, storing_queue(hw), hw.rtl.bus_bytes.value_or(0));
+}
+
 bool fits_int(int64_t v) { return v >= INT32_MIN && v <= INT32_MAX; }
 
 }  // namespace
@@ -60,7 +93,7 @@ std::string emit_cpp_header(const HwDescription& hw, std::string_view package) {
     else if (c.bits <= 64)
       out += fmt::format("inline constexpr uint64_t {} = 0x{}u;\n", c.name, c.hex);
   }
-  return out + "}  // namespace " + name + "\n";
+  return out + machine_tables(hw) + "}  // namespace " + name + "\n";
 }
 
 std::string emit_c_header(const HwDescription& hw, std::string_view package) {

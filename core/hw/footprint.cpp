@@ -182,6 +182,17 @@ class Extractor {
     guards_.push_back(!c ? c : holds ? c : std::optional<Expr>(-*c - 1));
   }
 
+  // Whether v is evaluated wherever `whole` is.
+  static bool part_of(const Val& v, const Val& whole) {
+    if (val::structurally_equal(v, whole)) return true;
+    if (whole->kind != ValKind::binary && whole->kind != ValKind::unary && whole->kind != ValKind::cast) return false;
+    const bool shortcut = whole->kind == ValKind::binary &&
+                          (whole->binary_op() == BinaryOp::logical_and || whole->binary_op() == BinaryOp::logical_or);
+    for (size_t i = 0; i < (shortcut ? 1 : whole->args.size()); ++i)
+      if (part_of(v, whole->args[i])) return true;
+    return false;
+  }
+
   Result<> under(const Val& condition, bool holds, const Val& v) {
     const size_t before = guards_.size();
     push_condition(condition, holds);
@@ -197,6 +208,12 @@ class Extractor {
         break;
       case ValKind::select:
         DLC_CHECK(value(v->args[0]));
+        // `if s == 0 then x else f(x)`: x is evaluated whatever the condition.
+        for (const size_t branch : {1, 2})
+          if (part_of(v->args[branch], v->args[3 - branch])) {
+            DLC_CHECK(value(v->args[branch]));
+            break;
+          }
         DLC_CHECK(under(v->args[0], true, v->args[1]));
         return under(v->args[0], false, v->args[2]);
       case ValKind::orelse:

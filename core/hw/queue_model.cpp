@@ -27,9 +27,9 @@ QueueModel::QueueModel(const HwDescription& hw, std::span<const Instruction> pro
     const auto mask = [&](int field) {
       return field < 0 ? uint64_t{0} : static_cast<uint64_t>(program[k].fields[static_cast<size_t>(field)]);
     };
-    waits_.push_back(mask(masks[kind].first));
-    signals_.push_back(mask(masks[kind].second));
     queue_.push_back(std::max(hw.isa.insns[kind].queue, 0));
+    waits_.push_back(hw.sync ? hw.sync->waits(mask(masks[kind].first), queue_.back()) : 0);
+    signals_.push_back(hw.sync ? hw.sync->signals(mask(masks[kind].second), queue_.back()) : 0);
     lists_[static_cast<size_t>(queue_.back())].push_back(static_cast<int64_t>(k));
   }
   fetch();

@@ -1,4 +1,6 @@
 // `queues`, `sync`, `faults`, `csr`, and what must agree between the sections.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/hw/quantity.h"
@@ -17,10 +19,15 @@ void read_queues(ReadContext& cx, const yaml::Node& n) {
   }
 }
 
+namespace {
+constexpr int64_t kMostTokenQueues = 8;  // a bit of 64 for each pair
+}
+
 void read_sync(ReadContext& cx, const yaml::Node& n) {
   MapReader m(cx, n, "'sync'");
   HwSync s;
-  m.word("model", {"semaphores"});
+  const bool tokens = m.word("model", {"semaphores", "tokens"}) == "tokens";
+  const int64_t queues = std::ssize(cx.hw.queues);
   if (const auto* o = m.need("object")) {
     const std::string name = cx.text(*o);
     std::vector<std::string> counters;
@@ -31,14 +38,26 @@ void read_sync(ReadContext& cx, const yaml::Node& n) {
     else
       cx.unknown(o->loc(), "counter", name, counters, "in 'state'");
   }
+  if (tokens && s.object >= 0) {
+    s.queues = static_cast<int>(queues);
+    const HwState& c = cx.hw.state[static_cast<size_t>(s.object)];
+    if (c.words != queues * queues)
+      cx.error(c.loc,
+               fmt::format("'{}' has {} counters; tokens between {} queues need {}, one for each ordered pair", c.name,
+                           c.words, queues, queues * queues),
+               fmt::format("count: {}", queues * queues));
+    if (queues > kMostTokenQueues)
+      cx.error(n.loc(), fmt::format("tokens between {} queues; at most {} can have them", queues, kMostTokenQueues));
+  }
   const auto mask = [&](const yaml::Node* f) {
     const std::string name = f ? cx.text(*f) : "";
     const auto& common = cx.hw.isa.common;
     const auto it = std::find_if(common.begin(), common.end(), [&](const HwField& c) { return c.name == name; });
     if (f && it == common.end()) cx.unknown(f->loc(), "common field", name, names_of(common), "in 'isa'");
-    if (it != common.end() && s.object >= 0 && it->width != cx.hw.state[static_cast<size_t>(s.object)].words)
-      cx.error(f->loc(), "field '" + name + "' has " + std::to_string(it->width) + " bits for " +
-                             std::to_string(cx.hw.state[static_cast<size_t>(s.object)].words) + " semaphores");
+    const int64_t bits = tokens || s.object < 0 ? queues : cx.hw.state[static_cast<size_t>(s.object)].words;
+    if (it != common.end() && s.object >= 0 && it->width != bits)
+      cx.error(f->loc(), fmt::format("field '{}' has {} bits for {} {}", name, it->width, bits,
+                                     tokens ? "queues" : "semaphores"));
     return name;
   };
   if (const auto* w = m.need("wait")) {

@@ -178,6 +178,8 @@ class Replay {
   uint64_t field(size_t i, int f) const {
     return f < 0 ? 0 : static_cast<uint64_t>(program_[i].fields[static_cast<size_t>(f)]);
   }
+  uint64_t waits(size_t i) const { return hw_.sync ? hw_.sync->waits(field(i, cost(i).wait), insn(i).queue) : 0; }
+  uint64_t signals(size_t i) const { return hw_.sync ? hw_.sync->signals(field(i, cost(i).signal), insn(i).queue) : 0; }
   const HwInsn& insn(size_t i) const { return hw_.isa.insns[static_cast<size_t>(program_[i].insn)]; }
   const Costs& cost(size_t i) const { return costs_[static_cast<size_t>(program_[i].insn)]; }
   Queue& queue(size_t i) { return queues_[static_cast<size_t>(std::max(insn(i).queue, 0))]; }
@@ -228,8 +230,8 @@ class Replay {
         if (!other.running.empty() || other.waiting.size() > (&other == &q ? 1U : 0U)) return kNever;
       t = std::max(t, last_ + 1);
     }
-    for (uint64_t waits = field(i, cost(i).wait); waits != 0; waits &= waits - 1) {
-      const auto& given = tokens_[static_cast<size_t>(std::countr_zero(waits))];
+    for (uint64_t left = waits(i); left != 0; left &= left - 1) {
+      const auto& given = tokens_[static_cast<size_t>(std::countr_zero(left))];
       if (given.empty()) return kNever;
       t = std::max(t, given.front() + 1);
     }
@@ -239,8 +241,8 @@ class Replay {
   void begin(Queue& q) {
     const size_t i = q.waiting.front();
     q.waiting.pop_front();
-    for (uint64_t waits = field(i, cost(i).wait); waits != 0; waits &= waits - 1)
-      tokens_[static_cast<size_t>(std::countr_zero(waits))].pop_front();
+    for (uint64_t left = waits(i); left != 0; left &= left - 1)
+      tokens_[static_cast<size_t>(std::countr_zero(left))].pop_front();
     Running r{.index = i, .ports = ports_of(program_[i])};
     const int64_t steps = std::max<int64_t>(cost(i).steps.run(program_[i].fields).value_or(0), 0);
     if (cost(i).transfer) {
@@ -273,8 +275,8 @@ class Replay {
     q.free = std::max(q.free, cost(r.index).transfer ? q.free : r.retire + 1);
     out_[r.index].retire = r.retire;
     last_ = std::max(last_, r.retire);
-    for (uint64_t gives = field(r.index, cost(r.index).signal); gives != 0; gives &= gives - 1)
-      tokens_[static_cast<size_t>(std::countr_zero(gives))].push_back(r.retire);
+    for (uint64_t left = signals(r.index); left != 0; left &= left - 1)
+      tokens_[static_cast<size_t>(std::countr_zero(left))].push_back(r.retire);
   }
 
   // A request stage asks for bursts, `gap` cycles apart and at most `open` at once; a data stage moves the words, one a
@@ -313,6 +315,7 @@ class Replay {
   void settle() {
     for (Queue& q : queues_) {
       if (q.shared == 0 || q.running.empty()) continue;
+      if (cost(q.running.front().index).transfer) continue;  // it waits for the bus, hardly ever for a port
       Running& r = q.running.front();
       const int64_t passed = now_ - std::max(settled_, out_[r.index].start);
       const int64_t stepping = q.blocked ? (r.steps > 0 ? passed : 0) : std::min(passed, r.steps);

@@ -186,6 +186,8 @@ std::vector<Emitter::Group> Emitter::groups(const Plan& plan, const Solved& shap
     it->high = std::max(it->high, part + shape.reads[i].bytes);
     it->members.push_back(i);
   }
+  // They begin where an address may: what an instruction reads need not be the first of what its base points at.
+  for (Group& g : out) g.low = floor_div(g.low, alignment(g.base)) * alignment(g.base);
   return out;
 }
 

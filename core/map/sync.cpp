@@ -139,6 +139,11 @@ class Synchroniser {
   }
 
   Result<> order(size_t before, size_t after) {
+    if (hw_.sync->tokens()) {
+      mask(before, hw_.sync->signal_field, static_cast<int>(queue(after)));
+      mask(after, hw_.sync->wait_field, static_cast<int>(queue(before)));
+      return {};
+    }
     const HwState& object = hw_.state[static_cast<size_t>(hw_.sync->object)];
     const auto pair = std::pair(queue(before), queue(after));
     const auto [it, fresh] = semaphores_.emplace(pair, static_cast<int>(semaphores_.size()));

@@ -69,4 +69,13 @@ TEST_CASE("costs do not change what programs run on, and enter the predicted tim
   CHECK(times(good, "st seg=io0 wai=1\nend").size() == 2);
 }
 
+TEST_CASE("a transfer takes its time in a queue that yields a port, too") {
+  const std::string good = asic_text(),
+                    yields = replaced(good, "conflict: \"stall vec\"}\n  w:", "conflict: \"stall ld\"}\n  w:");
+  const std::string program = "ld to=in seg=arena nx=50 y1=1 x1=50\nend";
+  const auto want = times(good, program), got = times(yields, program);
+  CHECK(got[0].retire == want[0].retire);
+  CHECK(got[0].retire - got[0].start > 50);
+}
+
 }  // namespace dlc

@@ -104,3 +104,17 @@ TEST_CASE("an access outside its memory is reported") {
   CHECK(f.out->highest == 65);
   CHECK(f.out->words == 64);
 }
+
+TEST_CASE("what both sides of a condition on data evaluate is read for sure") {
+  const auto read = [](const char* stage) {
+    const auto hw = parse_hw(mini_with("x = if fn == half then half(x) else", stage), "mini.yaml", {});
+    if (!hw) FAIL(to_string(hw.error()));
+    const auto program = assemble(*hw, "post src=acc dst=buf a=31 n=2");
+    const auto maps = Footprints::make(*hw);
+    if (!program || !maps) FAIL("no program");
+    return maps->of((*program)[0]);
+  };
+  const auto sure = read("x = if x == 0 then x else (x + 1) >> 1\"\n        - \"x = if fn == half then half(x) else");
+  REQUIRE(sure->out.has_value());
+  CHECK(sure->out->highest == 32);  // acc has 32 words
+}

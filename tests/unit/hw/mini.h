@@ -78,6 +78,15 @@ inline std::string mini_with(std::string_view from, std::string_view to) {
   return text.replace(at, from.size(), to);
 }
 
+// kMini with tokens in place of semaphores.
+inline std::string mini_with_tokens() {
+  std::string text = mini_with("model: semaphores", "model: tokens");
+  for (const auto& [from, to] : {std::pair("count: 8, waiters: one_queue", "count: 4"),
+                                 std::pair("wai: u8@8", "wai: u2@8"), std::pair("sig: u8@16", "sig: u2@16")})
+    text.replace(text.find(from), std::string_view(from).size(), to);
+  return text;
+}
+
 inline dlc::HwDescription mini(const dlc::HwOverrides& overrides = {}) {
   auto hw = dlc::parse_hw(kMini, "mini.yaml", overrides);
   if (!hw) FAIL(dlc::to_string(hw.error()));

@@ -129,10 +129,20 @@ struct HwQueue {
   int64_t depth = 1;
 };
 
+// What the bits of a mask in the wait and signal fields of an instruction mean. With semaphores bit s is counter s.
+// With tokens there is a counter for each ordered pair of queues: bit p of the wait field takes a token from queue p,
+// bit p of the signal field gives one to it.
 struct HwSync {
   int object = -1;  // index of the counter state
+  int queues = 0;   // of a machine with tokens; 0: semaphores
   std::string wait_field, signal_field;
   std::map<std::string, std::string> visible;  // queue -> when its stores are
+
+  bool tokens() const { return queues > 0; }
+  int token(int from, int to) const { return from * queues + to; }  // the counter
+  // The counters that a mask of an instruction of `queue` means, bit s for counter s.
+  uint64_t waits(uint64_t mask, int queue) const;
+  uint64_t signals(uint64_t mask, int queue) const;
 };
 
 struct HwFault {
