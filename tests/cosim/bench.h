@@ -13,7 +13,7 @@
 
 #include "dlc/hw/description.h"
 #include "dlc/hw/port.h"
-#include "simulators/asic/port/rtl_device.h"
+#include "simulators/port/rtl_device.h"
 #include "tests/cosim/golden.h"
 
 namespace dlc::cosim {

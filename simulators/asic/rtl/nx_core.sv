@@ -203,4 +203,24 @@ module nx_core (
       else if (tick[i]) cnt[i] <= cnt[i] + 1'b1;
   logic unused;
   assign unused = &{1'b0, head_v, retired, busy[MAC], m_acc_last, retire_index, s_ra, l_wa, m_in_ra, m_w_ra, v_a, v_b, v_c, v_wa, v_par_ra};
+`ifndef SYNTHESIS
+  // ---- what simulators/port reads
+  logic [7:0] l_memory;
+  always_comb
+    case (32'(l_to))
+      nx_cfg::LD_TO_E_IN:  l_memory = 8'(nx_cfg::M_IN);
+      nx_cfg::LD_TO_E_W:   l_memory = 8'(nx_cfg::M_W);
+      nx_cfg::LD_TO_E_PAR: l_memory = 8'(nx_cfg::M_PAR);
+      nx_cfg::LD_TO_E_OUT: l_memory = 8'(nx_cfg::M_OUT);
+      default:             l_memory = 8'(nx_cfg::M_TAB);
+    endcase
+  dlc_probe #(.BITS(R*8)) probe_0 (.start(go[LD]), .retire(retired[LD]), .index(retire_index[LD]), .we(l_we), .memory(l_memory),
+      .at(32'(l_wa)), .data(l_wd));
+  dlc_probe #(.BITS(C*32)) probe_1 (.start(go[MAC]), .retire(retired[MAC]), .index(retire_index[MAC]),
+      .we(m_acc_we && m_acc_last), .memory(8'(nx_cfg::M_ACC)), .at(32'(m_acc_wa)), .data(acc_wd));
+  dlc_probe #(.BITS(C*8)) probe_2 (.start(go[VEC]), .retire(retired[VEC]), .index(retire_index[VEC]), .we(v_wr && v_step),
+      .memory(v_wr_in ? 8'(nx_cfg::M_IN) : 8'(nx_cfg::M_OUT)), .at(32'(v_wa)), .data(v_wd));
+  dlc_probe #(.BITS(8)) probe_3 (.start(go[ST]), .retire(retired[ST]), .index(retire_index[ST]), .we(1'b0), .memory('0), .at('0),
+      .data('0));
+`endif
 endmodule

@@ -7,9 +7,10 @@
 
 namespace dlc::asic {
 
-TestMachine make_machine(const std::string& params, const std::function<void(std::string&)>& edit) {
+TestMachine make_machine(const std::string& params, const std::function<void(std::string&)>& edit,
+                         const std::string& file) {
   TestMachine m;
-  const std::string path = std::string(DLC_SOURCE_DIR) + "/hwdesc/asic.yaml";
+  const std::string path = std::string(DLC_SOURCE_DIR) + "/hwdesc/" + file;
   const MappedFile f = need(map_file(path));
   m.text = {std::string(f.text()), path, params};
   if (edit) edit(m.text.text);

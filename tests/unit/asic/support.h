@@ -26,8 +26,9 @@ struct TestMachine {
   std::shared_ptr<const RecordSet> recipes;
 };
 const TestMachine& machine(int size);
-// The same with other params and a changed text.
-TestMachine make_machine(const std::string& params, const std::function<void(std::string&)>& edit = {});
+// The same with other params and a changed text; or another machine of hwdesc.
+TestMachine make_machine(const std::string& params, const std::function<void(std::string&)>& edit = {},
+                         const std::string& file = "asic.yaml");
 
 // What the plugin would answer.
 AskDevice ask(const TestMachine& m);

@@ -1,4 +1,4 @@
-// RtlPort: a verilated model of the accelerator as a DlcPort.
+// RtlPort: a verilated model of an accelerator as a DlcPort.
 //
 //   DLC_TRY(auto port, RtlPort::open("build/lib/dlc/rtl/nx16_8x8.so", {.seed = 7, .jitter = 32, .backpressure = 30}));
 //

@@ -11,10 +11,10 @@
 #include <deque>
 #include <string>
 
-#include "nx_cfg.h"
+#include "dlc_machine.h"
 #include "rtl_abi.h"
 
-namespace dlc_asic {
+namespace dlc_port {
 
 template <class Top>
 class AxiMemory {
@@ -122,7 +122,7 @@ class AxiMemory {
   }
 
  private:
-  static constexpr uint64_t kBytes = nx_cfg::AXI_B;
+  static constexpr uint64_t kBytes = machine::BUS_BYTES;
   static constexpr uint64_t kAllBytes = kBytes == 64 ? ~uint64_t{0} : (uint64_t{1} << kBytes) - 1;
   struct Burst {
     uint64_t address;
@@ -172,4 +172,4 @@ class AxiMemory {
   std::string broken_;
 };
 
-}  // namespace dlc_asic
+}  // namespace dlc_port

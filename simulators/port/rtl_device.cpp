@@ -1,9 +1,9 @@
-#include "simulators/asic/port/rtl_device.h"
+#include "simulators/port/rtl_device.h"
 
 #include <dlfcn.h>
 
 #include "dlc/io/library.h"
-#include "simulators/asic/port/rtl_abi.h"
+#include "simulators/port/rtl_abi.h"
 
 namespace dlc {
 namespace {

@@ -1,4 +1,5 @@
-// The verilated nx_top behind the C table of rtl_abi.h: clocks it, and is the memory on its AXI port.
+// A verilated machine behind the C table of rtl_abi.h: clocks it, and is the memory on its AXI port. Its top has the
+// pins of APB and AXI4 that are driven here; what its queues do is read from its probes (dlc_probe.sv).
 //
 // A cycle: inputs change while the clock is low, the model settles, handshakes are sampled, the clock rises.
 #include <verilated.h>
@@ -10,10 +11,8 @@
 #include <memory>
 #include <string>
 
-#include "Vnx.h"
-#include "Vnx___024root.h"
 #include "axi_memory.h"
-#include "nx_cfg.h"
+#include "dlc_machine.h"
 #include "rtl_abi.h"
 #if DLC_RTL_TRACE
 #include <verilated_fst_c.h>
@@ -35,14 +34,14 @@ void vl_fatal(const char* file, int line, const char*, const char* message) VL_M
 struct dlc_rtl {
   dlc_rtl_config config;
   VerilatedContext context;
-  std::unique_ptr<Vnx> top;
-  dlc_asic::AxiMemory<Vnx> memory;
+  std::unique_ptr<Vdlc> top;
+  dlc_port::AxiMemory<Vdlc> memory;
   uint64_t cycle = 0;
   std::string error;    // of the model: it cannot go on
   std::string refused;  // of the last call that asked for what is not there
   void (*event)(void*, const dlc_rtl_event*) = nullptr;
   void* event_context = nullptr;
-  std::deque<uint64_t> started[4];  // per queue: when what is in flight started
+  std::deque<uint64_t> started[machine::QUEUES];  // per queue: when what is in flight started
 #if DLC_RTL_TRACE
   std::unique_ptr<VerilatedFstC> trace;
   std::string trace_path;
@@ -55,7 +54,7 @@ struct dlc_rtl {
 #if DLC_RTL_TRACE
     context.traceEverOn(true);
 #endif
-    top = std::make_unique<Vnx>(&context);
+    top = std::make_unique<Vdlc>(&context);
     reset();
   }
   ~dlc_rtl() {
@@ -99,7 +98,7 @@ struct dlc_rtl {
     top->clk = 0;
     uint8_t stall = 0;
     if (config.stall != 0)
-      for (int i = 0; i < 4; ++i) stall |= static_cast<uint8_t>(memory.chance(config.stall) << i);
+      for (int i = 0; i < machine::QUEUES; ++i) stall |= static_cast<uint8_t>(memory.chance(config.stall) << i);
     top->tb_stall = stall;
     memory.drive(*top, cycle);
     top->eval();
@@ -107,7 +106,7 @@ struct dlc_rtl {
     if (top->rst_n) {
       if (event != nullptr) report();
       memory.sample(*top, cycle, [&](uint64_t address, const void* data) {
-        if (event != nullptr) write(nx_cfg::Q_ST, "dram", address, data, nx_cfg::AXI_B);
+        if (event != nullptr) write(machine::STORES, machine::EXTERNAL, address, data, machine::BUS_BYTES);
       });
       if (!memory.broken().empty() && error.empty()) error = memory.broken();
     }
@@ -117,38 +116,40 @@ struct dlc_rtl {
     ++cycle;
   }
 
-  void write(int queue, const char* name, uint64_t address, const void* data, uint32_t bytes) {
-    const dlc_rtl_event e{0,    static_cast<uint32_t>(queue),     0, bytes, address, 0, cycle,
-                          name, static_cast<const uint8_t*>(data)};
+  void write(int queue, int memory_index, uint64_t address, const void* data, uint32_t bytes) {
+    const dlc_rtl_event e{0,
+                          static_cast<uint32_t>(queue),
+                          0,
+                          bytes,
+                          address,
+                          0,
+                          cycle,
+                          machine::STATES[memory_index],
+                          static_cast<const uint8_t*>(data)};
     event(event_context, &e);
   }
 
-  // The write ports and retires of this cycle, read from inside the model (probe.vlt names them).
+  // The write ports, starts and retires of this cycle, queue by queue.
   void report() {
     auto& r = *top->rootp;
-    if (r.nx_top__DOT__core__DOT__l_we) {
-      const char* names[] = {"in", "w", "par", "out", "tab"};  // in the order of the field `to`
-      static_assert(nx_cfg::LD_TO_E_IN == 0 && nx_cfg::LD_TO_E_W == 1 && nx_cfg::LD_TO_E_PAR == 2 &&
-                    nx_cfg::LD_TO_E_OUT == 3 && nx_cfg::LD_TO_E_TAB == 4);
-      write(nx_cfg::Q_LD, names[r.nx_top__DOT__core__DOT__l_to], r.nx_top__DOT__core__DOT__l_wa,
-            &r.nx_top__DOT__core__DOT__l_wd, nx_cfg::R);
-    }
-    if (r.nx_top__DOT__core__DOT__m_acc_we && r.nx_top__DOT__core__DOT__m_acc_last)
-      write(nx_cfg::Q_MAC, "acc", r.nx_top__DOT__core__DOT__m_acc_wa, &r.nx_top__DOT__core__DOT__acc_wd, nx_cfg::C * 4);
-    if (r.nx_top__DOT__core__DOT__v_wr && r.nx_top__DOT__core__DOT__v_step)
-      write(nx_cfg::Q_VEC, r.nx_top__DOT__core__DOT__v_wr_in ? "in" : "out", r.nx_top__DOT__core__DOT__v_wa,
-            &r.nx_top__DOT__core__DOT__v_wd, nx_cfg::C);
-    for (uint32_t q = 0; q < 4; ++q) {
-      if ((r.nx_top__DOT__core__DOT__go >> q) & 1) started[q].push_back(cycle);
-      if ((r.nx_top__DOT__core__DOT__retired >> q) & 1) {
-        uint32_t index[4];
-        std::memcpy(index, &r.nx_top__DOT__core__DOT__retire_index, sizeof index);
-        const uint64_t start = started[q].empty() ? cycle : started[q].front();
-        if (!started[q].empty()) started[q].pop_front();
-        const dlc_rtl_event e{1, q, index[q], 0, 0, start, cycle, nullptr, nullptr};
-        event(event_context, &e);
-      }
-    }
+#define DLC_SHOW_WRITE(q)  \
+  if (DLC_PROBE(r, q, we)) \
+    write(q, DLC_PROBE(r, q, memory), DLC_PROBE(r, q, at), &DLC_PROBE(r, q, data), word_bytes(DLC_PROBE(r, q, memory)));
+#define DLC_SHOW_RETIRE(q) progress(q, DLC_PROBE(r, q, start), DLC_PROBE(r, q, retire), DLC_PROBE(r, q, index));
+    DLC_PROBES(DLC_SHOW_WRITE)
+    DLC_PROBES(DLC_SHOW_RETIRE)
+#undef DLC_SHOW_WRITE
+#undef DLC_SHOW_RETIRE
+  }
+  static uint32_t word_bytes(int memory_index) { return static_cast<uint32_t>(machine::WORD_BYTES[memory_index]); }
+
+  void progress(uint32_t q, bool start, bool retire, uint32_t index) {
+    if (start) started[q].push_back(cycle);
+    if (!retire) return;
+    const uint64_t from = started[q].empty() ? cycle : started[q].front();
+    if (!started[q].empty()) started[q].pop_front();
+    const dlc_rtl_event e{1, q, index, 0, 0, from, cycle, nullptr, nullptr};
+    event(event_context, &e);
   }
 
   void dump([[maybe_unused]] uint64_t time) {
@@ -238,7 +239,7 @@ void observe(dlc_rtl* d, void (*event)(void*, const dlc_rtl_event*), void* conte
 extern "C" __attribute__((visibility("default"))) const dlc_rtl_table* dlc_rtl_v2(void) {
   static const dlc_rtl_table table = {
       sizeof(dlc_rtl_table),
-      nx_cfg::ARCH_HASH,
+      constants::ARCH_HASH,
       [](const dlc_rtl_config* c) { return new dlc_rtl(*c); },
       [](dlc_rtl* d) { delete d; },
       rd32,
