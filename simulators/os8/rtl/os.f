@@ -1,0 +1,15 @@
+os_fifo.sv
+os_ram.sv
+os_burst.sv
+os_read.sv
+os_fetch.sv
+os_queue.sv
+os_tokens.sv
+os_load.sv
+os_row.sv
+os_lane.sv
+os_exec.sv
+os_store.sv
+os_csr.sv
+os_core.sv
+os_top.sv
