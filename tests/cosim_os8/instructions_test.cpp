@@ -128,6 +128,19 @@ TEST_CASE("os8: add has a multiplier for each operand and rounds once") {
   CHECK(got[1] == every(4));   // 10/4 = 2.5, away from zero
 }
 
+// The distance of the starts of two equal instructions.
+TEST_CASE("os8: cycles of exec are those of the description") {
+  Bench b;
+  for (const char* line : {"conv", "conv n_ow=8", "conv n_ow=9 n_oh=5 n_kw=3 n_kh=3 n_ci=2", "conv n_ow=3 n_ci=40",
+                           "dw", "dw n_ow=9 n_oh=3 n_kw=3 n_kh=2", "pool scl=yes n_ow=5",
+                           "pool red=max n_ow=5 n_oh=5 n_kw=2 n_kh=2", "add", "add n_ow=20 n_oh=3"}) {
+    INFO(line);
+    const std::vector<Instruction> program = b.assemble(fmt::format("{0}\n{0}\n{0}\nend", line));
+    const auto times = b.times(program);
+    CHECK(times[2].start - times[1].start == instruction_cycles(*os8().hw, program[0]));
+  }
+}
+
 namespace {
 
 int seeds() {
