@@ -1,4 +1,6 @@
 // `sync: {model: tokens}`: a counter for each ordered pair of queues, named by a bit for the other queue.
+#include <algorithm>
+
 #include "dlc/hw/check_program.h"
 #include "dlc/hw/simulator.h"
 #include "dlc/hw/timing.h"
@@ -70,7 +72,7 @@ TEST_CASE("tokens order a program in the simulator, the proof and the predicted 
   INFO(report(hw, p, *proof));
   CHECK(proof->ok());
   const auto want = result(hw, p, 1);
-  CHECK(want[16] != std::byte{0});
+  CHECK(std::ranges::count(want, std::byte{0}) < 256);
   for (uint64_t seed = 2; seed < 20; ++seed) CHECK(result(hw, p, seed) == want);
   const auto times = predict_times(hw, p);
   CHECK(times[1].start > times[0].retire);
@@ -86,7 +88,7 @@ TEST_CASE("tokens order a program in the simulator, the proof and the predicted 
 
 TEST_CASE("a token too many is a fault") {
   const HwDescription hw = read(mini_with_tokens());
-  auto sim = Simulator::make(hw);
+  auto sim = Simulator::make(hw, {.track_undefined = false});
   REQUIRE(sim.has_value());
   std::string text;
   for (int i = 0; i < 16; ++i) text += "post src=acc dst=acc sig=1\n";  // counters of 4 bits
@@ -103,7 +105,7 @@ TEST_CASE("mistakes in tokens are told") {
   };
   using Catch::Matchers::Contains;
   CHECK_THAT(said(replaced(mini_with_tokens(), "count: 4", "count: 8")),
-             Contains("mini.yaml:12:8: error: 'sem' has 8 counters; tokens between 2 queues need 4") &&
+             Contains("mini.yaml:12:3: error: 'sem' has 8 counters; tokens between 2 queues need 4") &&
                  Contains("next: count: 4"));
   CHECK_THAT(said(replaced(mini_with_tokens(), "wai: u2@8", "wai: u4@8")),
              Contains("field 'wai' has 4 bits for 2 queues"));
