@@ -17,7 +17,7 @@ package=$(cd "$config" && ls -- *.svh)
 package=${package%.svh}
 VERILATOR_ROOT=${VERILATOR_ROOT:-$(verilator --getenv VERILATOR_ROOT)}
 flags="-std=c++20 ${CXXFLAGS:--O3} -march=x86-64-v3 -w -fPIC -fvisibility=hidden -DVL_USER_STOP -DVL_USER_FATAL"   # -w: most of it is Verilator's
-options="-O3 --x-assign unique --x-initial unique --assert -Wall"
+options="-O3 -DDLC_PROBE --x-assign unique --x-initial unique --assert -Wall"
 [ -n "${STRICT:-}" ] || options="$options -Wno-fatal"
 runtime="verilated verilated_threads"
 libraries="-lpthread"

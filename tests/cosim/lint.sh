@@ -16,5 +16,5 @@ files=""
 for file in $(cat "$list"); do files="$files $rtl/$file"; done
 for params in "$@"; do
   "$gen" "$description${params:+,$params}" sv "$work/$package.svh"
-  verilator --lint-only --assert -Wall --top-module "$top" "$work/$package.svh" "$rtl/../../port/dlc_probe.sv" $files
+  verilator --lint-only --assert -Wall -DDLC_PROBE --top-module "$top" "$work/$package.svh" "$rtl/../../port/dlc_probe.sv" $files
 done

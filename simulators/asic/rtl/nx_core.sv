@@ -203,7 +203,7 @@ module nx_core (
       else if (tick[i]) cnt[i] <= cnt[i] + 1'b1;
   logic unused;
   assign unused = &{1'b0, head_v, retired, busy[MAC], m_acc_last, retire_index, s_ra, l_wa, m_in_ra, m_w_ra, v_a, v_b, v_c, v_wa, v_par_ra};
-`ifndef SYNTHESIS
+`ifdef DLC_PROBE
   // ---- what simulators/port reads
   logic [7:0] l_memory;
   always_comb

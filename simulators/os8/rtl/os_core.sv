@@ -131,8 +131,9 @@ module os_core (
       if (rst || start) cnt[i] <= '0;
       else if (tick[i]) cnt[i] <= cnt[i] + 1'b1;
   logic unused;
-  assign unused = &{1'b0, busy[EXEC], l_wa, a_ra, w_ra, p_ra, r_ra, s_ra, x_wa};
-`ifndef SYNTHESIS
+  assign unused = &{1'b0, busy[EXEC], running, l_wa, a_ra, w_ra, p_ra, r_ra, s_ra, x_wa};
+`ifdef DLC_PROBE
+  // ---- what simulators/port reads
   logic [7:0] l_memory;
   always_comb
     case (32'(l_to))
