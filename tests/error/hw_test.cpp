@@ -117,7 +117,8 @@ TEST_CASE("descriptions that are not there, or not text", "[error]") {
   // The name of a machine or of a plugin is none of a file: the files are named. Otherwise all there are.
   must_fail(f, "hw check nx16", {"next: nx16 is a machine or a plugin, whose descriptions are --hw=asic; looked for"});
   must_fail(f, "hw check cpu", {"cpu is a machine or a plugin", "--hw=native, --hw=x86-64, --hw=x86-64-v2"});
-  must_fail(f, "hw check zzzzzz", {"next: there are --hw=asic, --hw=native, --hw=os8, --hw=x86-64, ", "; looked for zzzzzz"});
+  must_fail(f, "hw check zzzzzz",
+            {"next: there are --hw=asic, --hw=native, --hw=os8, --hw=x86-64, ", "; looked for zzzzzz"});
   must_fail(f, "hw check natve", {"next: did you mean 'native'? looked for natve, "});
   f.write("a.yaml", std::string("dlc_hw: 1\n\0\xff", 12));
   must_fail(f, "hw check a.yaml", {"a.yaml", "error: "});
