@@ -73,7 +73,14 @@ Number multiply(DType t, const Number& a, const Number& b) {
   const double error = std::abs(a.v) * b.error + std::abs(b.v) * a.error + a.error * b.error;
   return finish(t, v, error, std::fma(a.v, b.v, -v) == 0);
 }
+// Numbers here have no signed zeros, since max(-0, 0) leaves open which it is: nor has an infinity at a pole a sign.
+template <class F>
+bool depends_on_sign_of_zero(const F& f, const Number& a) {
+  return a.v == 0 && f(0.0) != f(-0.0) && !(std::isnan(f(0.0)) && std::isnan(f(-0.0)));
+}
+
 Number divide(DType t, const Number& a, const Number& b) {
+  if (depends_on_sign_of_zero([&](double y) { return a.v / y; }, b)) return Number::unknown();
   if (std::abs(b.v) <= b.error) return b.error == 0 ? special(meaning::Div::f<double>, a, b) : Number::unknown();
   const double v = a.v / b.v;
   const double error = (a.error + std::abs(v) * b.error) / (std::abs(b.v) - b.error);
@@ -89,6 +96,7 @@ Number step(double v, double lo, double hi) {
 // Of a function that has no extremum inside a's error but, perhaps, at `turn`.
 Number smooth(Fn fn, DType t, const Number& a, double turn = kInf) {
   const auto f = [&](double x) { return meaning::unary_fn(fn, x); };
+  if (depends_on_sign_of_zero(f, a)) return Number::unknown();
   const double v = f(a.v);
   double error = a.exact() ? 0 : std::max(std::abs(f(a.v - a.error) - v), std::abs(f(a.v + a.error) - v));
   if (std::abs(a.v - turn) < a.error) error = std::max(error, std::abs(f(turn) - v));
@@ -128,6 +136,7 @@ Number float_unary(Fn fn, DType t, const Number& a) {
 }
 
 Number power(DType t, const Number& a, const Number& b) {
+  if (depends_on_sign_of_zero([&](double x) { return std::pow(x, b.v); }, a)) return Number::unknown();
   const auto f = meaning::Pow::f<double>;
   const double v = f(a.v, b.v);
   if (!std::isfinite(v) || has_special(a, b)) return special(f, a, b);
