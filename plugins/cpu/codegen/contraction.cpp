@@ -9,7 +9,7 @@
 #include "dlc/base/checked.h"
 #include "dlc/kernel/access.h"
 #include "fuse_epilogue.h"
-#include "lowered.h"
+#include "lowering.h"
 
 namespace dlc::cpu {
 

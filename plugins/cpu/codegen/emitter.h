@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "codegen.h"
-#include "lowered.h"
+#include "lowering.h"
 
 namespace dlc::cpu {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codegen.h"
-#include "lowered.h"
+#include "lowering.h"
 
 namespace dlc::cpu {
 

@@ -14,7 +14,7 @@
 
 #include "dlc/kernel/kernel.h"
 
-namespace dlc::cpu {
+namespace dlc::lower {
 
 // How a value is held in a register. s64 values that provably fit are i32.
 enum class Rep : uint8_t { b1, i8, i16, i32, i64, f32, f64 };
@@ -94,4 +94,4 @@ class Lowered {
   std::string error_;
 };
 
-}  // namespace dlc::cpu
+}  // namespace dlc::lower

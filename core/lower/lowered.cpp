@@ -1,10 +1,10 @@
-#include "lowered.h"
+#include "dlc/lower/lowered.h"
 
 #include <algorithm>
 
 #include "dlc/base/checked.h"
 
-namespace dlc::cpu {
+namespace dlc::lower {
 
 namespace {
 
@@ -426,4 +426,4 @@ bool Lowered::try_collapse(size_t outer) {
   return true;
 }
 
-}  // namespace dlc::cpu
+}  // namespace dlc::lower
