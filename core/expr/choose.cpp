@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 
+#include "core/expr/effort.h"
 #include "core/expr/node.h"
 #include "dlc/base/checked.h"
 
@@ -28,6 +29,8 @@ bool le(const Expr& a, const Expr& b, const Ranges& ranges) {
 }
 
 constexpr size_t kLongChain = 64;
+constexpr size_t kMaxPairs = 1 << 14;  // of leaves compared; of longer chains only equal ones leave
+constexpr int64_t kPairWork = 16;      // of the effort that a pair takes where ranges are asked
 
 // Of at least one.
 Expr chain(AtomKind kind, std::vector<Expr> leaves) {
@@ -61,8 +64,11 @@ Expr extremum(AtomKind kind, const Expr& a, const Expr& b, const Ranges& ranges)
                    [](const Leaf& x, const Leaf& y) { return structurally_less(x.value, y.value); });
   // A leaf leaves when another is always at least as extreme. Of two equal ones the first stays. Leaves of one chain
   // were compared when it was built, which only ranges can change.
+  const bool too_many = leaves.size() * of_b.size() > kMaxPairs;
   const auto beats = [&](const Leaf& p, const Leaf& q) {
-    if (ranges.empty() && p.of_b == q.of_b) return false;
+    if (p.value == q.value) return true;
+    if (ranges.empty() ? too_many || p.of_b == q.of_b : !Effort::left()) return false;
+    if (!ranges.empty()) Effort::spend(kPairWork);
     return kind == AtomKind::min ? le(p.value, q.value, ranges) : le(q.value, p.value, ranges);
   };
   std::vector<Leaf> kept;

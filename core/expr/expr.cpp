@@ -222,6 +222,8 @@ Expr Sum::finish() {
   return Expr(intern_expr(products_));
 }
 
+Expr Sum::finish_part() { return collect() ? Expr(intern_expr(products_)) : Expr::invalid(); }
+
 }  // namespace detail
 
 Expr operator+(const Expr& a, const Expr& b) {

@@ -9,6 +9,7 @@
 // not depend on addresses or on which thread came first.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -40,6 +41,7 @@ struct AtomNode {
   uint64_t symbols = 0;  // a bit per symbol name modulo 64: a quick "does not mention"
   const MonomialNode* monomial = nullptr;
   const ExprNode* expr = nullptr;
+  mutable std::atomic<const ExprNode*> quotient = nullptr;  // of a remainder, once it was asked for: see recombine.cpp
 };
 
 struct MonomialNode {
@@ -98,6 +100,8 @@ class Sum {
   // scale * a * b
   void add_product(const Expr& a, const Expr& b, const Product& scale);
   Expr finish();
+  // Of some terms of an Expr, or of what they are times a common atom: finish() had nothing left to recombine there.
+  Expr finish_part();
 
  private:
   bool collect();    // sorts and merges; false on overflow or too many terms

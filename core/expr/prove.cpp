@@ -5,7 +5,9 @@
 //   M*n - 1 - x*n - j   --x by M - 1-->   n - 1 - j   --j by n - 1-->   0
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
+#include "core/expr/effort.h"
 #include "core/expr/node.h"
 #include "dlc/base/checked.h"
 
@@ -16,6 +18,8 @@ namespace {
 // is what it costs. Sums of up to 16 terms have 48 tries.
 constexpr int64_t kBudget = 48 * 16 * 16;
 constexpr int64_t kLeastWork = 16 * 16;
+// What replacements cost in all that only an interval may decide, since there is no work left for more: their sizes.
+constexpr int64_t kTail = 1 << 17;
 
 }  // namespace
 
@@ -60,60 +64,81 @@ class Prover {
   bool nonneg(const Expr& e) {
     if (!e.valid()) return false;
     if (bounds(e, ranges_).lo >= 0) return true;
-    if (budget_ <= 0) return false;
     const auto terms = static_cast<int64_t>(products(e).size());
-    budget_ -= std::max(kLeastWork, terms * terms);
+    if (budget_ <= 0 || !Effort::left()) {
+      tail_ -= e.node()->size;
+      Effort::spend(e.node()->size);
+      return false;
+    }
+    const int64_t work = std::max(kLeastWork, terms * terms);
+    budget_ -= work;
+    Effort::spend(std::min(work, kBudget));
     std::vector<Linear> atoms = linear_atoms(e);
     for (const Linear& l : atoms) {
-      if (by_symbolic_bound(l)) return true;
+      if (tail_ > 0 && by_symbolic_bound(l)) return true;
     }
     for (const Linear& l : atoms) {
-      if (by_interval(l)) return true;
+      if (tail_ > 0 && by_interval(l)) return true;
     }
     return false;
   }
 
  private:
-  // e = factor * atom + rest, and the sign of factor is known.
+  // whole = factor * atom + rest, and the sign of factor is known.
   struct Linear {
+    Expr whole;
     Atom atom;
-    Expr factor, rest;
+    Expr factor;
     bool positive;
+
+    // Only where there is a bound to try: sums of thousands of symbols have a rest for each.
+    Expr rest() const {
+      Sum sum;
+      for (const Product& p : products(whole)) {
+        if (std::ranges::find(p.monomial->factors, atom) == p.monomial->factors.end())
+          sum.add(p.coefficient, p.monomial);
+      }
+      return sum.finish_part();
+    }
   };
 
   std::vector<Linear> linear_atoms(const Expr& e) const {
     std::vector<Atom> atoms;
+    std::vector<Sum> factors;
+    std::unordered_map<const AtomNode*, size_t> known;
     for (const Product& p : products(e)) {
-      for (Atom a : p.monomial->factors) {
-        if (std::find(atoms.begin(), atoms.end(), a) == atoms.end()) atoms.push_back(a);
+      const auto& in = p.monomial->factors;
+      for (size_t i = 0; i < in.size(); ++i) {
+        if (i > 0 && in[i] == in[i - 1]) continue;
+        const auto [it, is_new] = known.emplace(in[i].node(), atoms.size());
+        if (is_new) {
+          atoms.push_back(in[i]);
+          factors.emplace_back();
+        }
+        factors[it->second].add(p.coefficient, without(p.monomial, i));
       }
     }
     std::vector<Linear> result;
-    for (Atom a : atoms) {
-      Sum factor, rest;
-      for (const Product& p : products(e)) {
-        const MonomialNode* other = divide_exactly(p.monomial, a.node()->monomial);
-        (other ? factor : rest).add(p.coefficient, other ? other : p.monomial);
-      }
-      const Expr f = factor.finish();
+    for (size_t k = 0; k < atoms.size(); ++k) {
+      const Expr f = factors[k].finish_part();
       const Interval sign = bounds(f, ranges_);
-      if (sign.lo >= 0 || sign.hi <= 0) result.push_back({a, f, rest.finish(), sign.lo >= 0});
+      if (sign.lo >= 0 || sign.hi <= 0) result.push_back({e, atoms[k], f, sign.lo >= 0});
     }
     return result;
   }
 
-  bool with(const Linear& l, const Expr& bound) { return nonneg(l.factor * bound + l.rest); }
+  bool with(const Linear& l, const Expr& bound) { return nonneg(l.factor * bound + l.rest()); }
 
   // The condition is known in each branch: e >= 0 also follows from e - condition >= 0.
   bool with_known(const Linear& l, const Expr& value, const Expr& known) {
-    const Expr e = l.factor * value + l.rest;
+    const Expr e = l.factor * value + l.rest();
     return nonneg(e) || nonneg(e - known);
   }
 
   // The atom being a // d.
   bool over(const Linear& l, const Expr& a, const Expr& d) {
     const Expr scaled = l.positive ? a - d + 1 : a;
-    return nonneg(l.factor * scaled + l.rest * d + d - 1);
+    return nonneg(l.factor * scaled + l.rest() * d + d - 1);
   }
 
   // a // d = (a // k) // (d / k): no remainder of k is given away where e has a // k too, as a size of (N + 2) // 4
@@ -121,7 +146,7 @@ class Prover {
   bool over_quotient(const Linear& l, const Expr& a, const Expr& d) {
     const auto whole = d.constant();
     if (!whole) return false;
-    for (const Linear& other : linear_atoms(l.rest)) {
+    for (const Linear& other : linear_atoms(l.rest())) {
       if (other.atom.kind() != AtomKind::floor_div) continue;
       const auto k = other.atom.args()[1].constant();
       if (k && *k > 1 && *k < *whole && *whole % *k == 0 && over(l, floor_div(a, *k), *whole / *k)) return true;
@@ -166,12 +191,13 @@ class Prover {
   }
 
   const Ranges& ranges_;
-  int64_t budget_ = kBudget;
+  int64_t budget_ = kBudget, tail_ = kTail;
 };
 
 }  // namespace
 
 bool provably_nonneg(const Expr& e, const Ranges& ranges) {
+  const Effort effort;
   return (e.valid() && by_linear_bounds(e, ranges)) || Prover(ranges).nonneg(e);
 }
 
@@ -182,6 +208,7 @@ namespace dlc {
 bool provably_le(const Expr& a, const Expr& b, const Ranges& ranges) {
   const Expr d = b - a;
   if (!d.valid()) return false;
+  const detail::Effort effort;
   return detail::provably_nonneg(d, ranges) || detail::provably_nonneg(simplify(d, ranges), ranges);
 }
 
@@ -190,6 +217,7 @@ bool provably_lt(const Expr& a, const Expr& b, const Ranges& ranges) { return pr
 bool provably_eq(const Expr& a, const Expr& b, const Ranges& ranges) {
   if (!a.valid() || !b.valid()) return false;
   if (a == b) return true;
+  const detail::Effort effort;
   if (simplify(a - b, ranges).is(0)) return true;
   return provably_le(a, b, ranges) && provably_le(b, a, ranges);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/expr/effort.h"
 #include "core/expr/node.h"
 #include "dlc/base/checked.h"
 
@@ -117,6 +118,7 @@ Expr simplify(const Expr& e, const Ranges& ranges) {
   for (const auto& [name, r] : ranges) {
     if (r.bounds.lo == r.bounds.hi) fixed |= detail::symbol_bit(name);
   }
+  const detail::Effort effort;
   Expr result = e;
   constexpr int kRounds = 4;  // what one rule leaves may be another's start; nearly always the second changes nothing
   for (int round = 0; round < kRounds; ++round) {

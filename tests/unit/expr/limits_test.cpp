@@ -1,6 +1,7 @@
 // Overflow, size limits and threads.
 #include <thread>
 
+#include "core/expr/effort.h"
 #include "dlc_test/catch.h"
 #include "tests/unit/expr/random_expr.h"
 
@@ -160,4 +161,51 @@ TEST_CASE("names that the text cannot show are no symbols") {
     CHECK(Expr::symbol(name).as_symbol() == name);
     CHECK(parse_expr(name).value() == Expr::symbol(name));
   }
+}
+
+namespace {
+
+// The sum, or the smallest, of n symbols.
+Expr of_symbols(int n, Expr (*join)(const Expr&, const Expr&)) {
+  std::vector<Expr> parts;
+  for (int i = 0; i < n; ++i) parts.push_back(Expr::symbol("s" + std::to_string(i)));
+  while (parts.size() > 1) {  // balanced, which is quick to build
+    std::vector<Expr> next;
+    for (size_t i = 0; i < parts.size(); i += 2)
+      next.push_back(i + 1 < parts.size() ? join(parts[i], parts[i + 1]) : parts[i]);
+    parts = std::move(next);
+  }
+  return parts[0];
+}
+
+// The steps of a question.
+template <class Question>
+int64_t effort(const Question& question) {
+  const detail::Effort counted;
+  question();
+  return detail::Effort::spent();
+}
+
+}  // namespace
+
+// Comparing all symbols of a minimum with each other, at every link of its chain, would take a hundred times as much.
+TEST_CASE("a question takes bounded effort, and what is left undecided stays as it is") {
+  const Ranges ranges{{"N", Range(1, 8)}};
+  const Expr least = of_symbols(300, dlc::min);
+  CHECK(effort([&] { CHECK(simplify(least, ranges) == least); }) < 2 * detail::Effort::kMost);
+  CHECK(effort([&] { CHECK_FALSE(provably_le(0, least, ranges)); }) < 2 * detail::Effort::kMost);
+
+  const Expr total = of_symbols(4000, [](const Expr& a, const Expr& b) { return a + b; });
+  CHECK(effort([&] { CHECK_FALSE(provably_le(0, total, ranges)); }) < detail::Effort::kMost / 4);
+  Ranges known;
+  for (const std::string& s : total.symbols()) known.emplace(s, Range(1, 8));
+  CHECK(effort([&] { CHECK(provably_le(4000, total, known)); }) == 0);
+}
+
+TEST_CASE("an easy question is answered after a hard one") {
+  const Ranges ranges{{"N", Range(1, 8)}};
+  CHECK(simplify(of_symbols(300, dlc::max), ranges).valid());
+  const Ranges index{{"x", Range(0, Expr::symbol("M") - 1)}, {"M", Range(1, 64)}};
+  CHECK(provably_lt(Expr::symbol("x"), Expr::symbol("M"), index));
+  CHECK(simplify(min(Expr::symbol("x"), Expr::symbol("M")), index) == Expr::symbol("x"));
 }
