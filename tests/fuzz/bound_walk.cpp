@@ -22,8 +22,13 @@ class Walk {
   Walk(const interp::Lowered& code, int64_t most_work)
       : code_(code), most_work_(most_work), env_(static_cast<size_t>(code.slots.size())) {}
 
-  Result<std::vector<BoundTensor>> run(const std::vector<const BoundTensor*>& inputs) {
+  Result<std::vector<BoundTensor>> run(const std::vector<const BoundTensor*>& inputs, const Bindings& symbols) {
     const Kernel& k = code_.kernel;
+    for (const int slot : code_.parameters) {
+      const auto it = symbols.find(code_.slots.name(slot));
+      if (it == symbols.end()) return fail({}, "no value for symbol " + code_.slots.name(slot));
+      env_[static_cast<size_t>(slot)] = it->second;
+    }
     for (size_t i = 0; i < k.tensors.size(); ++i) {
       BoundTensor t{k.tensors[i].dtype, {}, {}};
       if (k.tensors[i].view) return fail({}, "a view has no bounds");
@@ -222,9 +227,9 @@ std::optional<std::string> difference(const BoundTensor& want, const Tensor& got
 }
 
 Result<std::vector<BoundTensor>> walk(const Kernel& kernel, const std::vector<const BoundTensor*>& inputs,
-                                      int64_t most_work) {
+                                      int64_t most_work, const Bindings& symbols) {
   DLC_TRY(const auto code, interp::lower(kernel, {}));
-  return Walk(*code, most_work).run(inputs);
+  return Walk(*code, most_work).run(inputs, symbols);
 }
 
 }  // namespace dlc::fuzz

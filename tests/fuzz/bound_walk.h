@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dlc/base/tensor.h"
+#include "dlc/interp/interp.h"
 #include "dlc/kernel/kernel.h"
 #include "tests/fuzz/bounded.h"
 
@@ -28,9 +29,10 @@ BoundTensor bound_tensor(const Tensor& t);
 // Values evaluated, before a kernel is no sample: a tenth of a second.
 inline constexpr int64_t kMostWork = 3'000'000;
 
-// `inputs` in the order of kernel.inputs; nullptr for absent ones. The shapes are constant, no tensor is a view.
+// `inputs` in the order of kernel.inputs; nullptr for absent ones. `symbols` has a value for every free symbol: what is
+// computed of it, as the scale of a resize is of an extent, has the errors of a run. No tensor is a view.
 Result<std::vector<BoundTensor>> walk(const Kernel& kernel, const std::vector<const BoundTensor*>& inputs,
-                                      int64_t most_work = kMostWork);
+                                      int64_t most_work = kMostWork, const Bindings& symbols = {});
 
 // The first difference beyond the bounds, as text.
 std::optional<std::string> difference(const BoundTensor& want, const Tensor& got);

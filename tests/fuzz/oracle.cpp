@@ -2,11 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/passes/rebuild.h"
 
 namespace dlc::fuzz {
+
+void Oracle::set(ValueId v, const Tensor& t) {
+  const auto& shape = g_.value(v).type.shape;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (const auto symbol = shape[d].as_symbol()) symbols_.insert_or_assign(std::string(*symbol), t.shape()[d]);
+  values_[v] = bound_tensor(t);
+}
 
 Result<> Oracle::run(NodeId id) {
   const Node& n = g_.node(id);
@@ -20,8 +28,8 @@ Result<> Oracle::run(NodeId id) {
     inputs.push_back(v == kNoValue ? nullptr : &values_.at(v));
   }
   DLC_TRY(const auto operands, group_operands(record, types, {}));
-  DLC_TRY(const Kernel kernel, g_.record_set().instantiate(record, operands, n.attrs));
-  DLC_TRY(auto results, walk(kernel, inputs));
+  DLC_TRY(const Kernel kernel, g_.record_set().instantiate(record, operands, n.attrs, g_.symbols));
+  DLC_TRY(auto results, walk(kernel, inputs, kMostWork, symbols_));
   for (size_t r = 0; r < results.size(); ++r) values_[n.outputs[r]] = std::move(results[r]);
   return {};
 }
@@ -30,6 +38,10 @@ bool is_meaningful(DType t, const Number& x) {
   if (!x.is_usable() || !t.is_float() || x.exact()) return x.is_usable();
   const double share = t.bits <= 8 ? 0.5 : t == kBF16 ? 0.25 : t == kF16 ? 0.05 : 0.02;
   return x.error < share * (std::abs(x.v) + 0.01);
+}
+
+bool is_meaningful(const BoundTensor& t) {
+  return std::ranges::all_of(t.elements, [&](const Number& x) { return is_meaningful(t.dtype, x); });
 }
 
 Result<std::vector<BoundTensor>> expectations(const Sample& s) {
