@@ -348,6 +348,11 @@ class FormBuilder {
       cx_.error(problem);
       return false;
     }
+    if (auto right = verify(form.kernel); !right) {
+      for (Diagnostic& d : right.error().diagnostics) d.loc = v.loc;
+      cx_.error(right.error());
+      return false;
+    }
     insn_.forms.push_back(std::move(form));
     return true;
   }

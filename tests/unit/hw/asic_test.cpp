@@ -206,7 +206,7 @@ TEST_CASE("asic: pooling, residual addition and tables") {
   CHECK(wrong == 0);
 }
 
-// ./bin/test_hw "[.bench]"
+// ctest -R bench_hw -V
 TEST_CASE("asic: speed of the functional simulator", "[.bench]") {
   const HwDescription hw = asic(16);
   for (const bool track : {true, false}) {

@@ -145,7 +145,9 @@ TEST_CASE("the contract of the generic backend") {
   CHECK(outside(mini()) == "mini.yaml:19:1: error: 'container' must say 'transport: fetch'\n");
   REQUIRE_OK(const HwDescription any, parse_hw(mini_with(", waiters: one_queue", ""), "mini.yaml"));
   CHECK_THAT(outside(any), Catch::Matchers::Contains("mini.yaml:12:3: error: semaphores need 'waiters: one_queue'"));
-  REQUIRE_OK(const HwDescription odd, parse_hw(mini_with("acc[d + i, l] = (if", "acc[d + i*i, l] = (if"), "mini.yaml"));
+  REQUIRE_OK(const HwDescription odd,
+             parse_hw(mini_with("acc[d + i, l] = (if accum == 1 then acc[d + i, l] else 0)", "acc[d + i*i, l] = accum"),
+                      "mini.yaml"));
   CHECK_THAT(outside(odd), Catch::Matchers::Contains("insn 'mul' stores to 'acc' at an address that is not affine"));
   REQUIRE_OK(const HwDescription v3, load_hw("x86-64-v3", {{std::string(DLC_SOURCE_DIR) + "/hwdesc"}}));
   CHECK_THAT(outside(v3), Catch::Matchers::Contains("'isa' has no instruction words"));
