@@ -126,7 +126,7 @@ void check_rtl(const HwDescription& hw, Error& errors) {
   std::set<std::string> told;
   for (std::string line; std::getline(lines, line);) {
     if (!line.ends_with(".sv") && !line.ends_with(".v")) continue;
-    const std::string file = (std::filesystem::path(hw.rtl.files).parent_path() / line).string();
+    const std::string file = (std::filesystem::path(hw.rtl.files).parent_path() / line).lexically_normal().string();
     const auto rtl = map_inside(rtl_root(hw), file, "the RTL", where);
     if (!rtl) return errors.add(rtl.error());
     check_rtl_names(hw, rtl->text(), line, told, errors);

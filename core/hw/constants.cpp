@@ -105,12 +105,29 @@ std::vector<HwConstant> emitted_constants(const HwDescription& hw) {
     if (hw.state[i].kind != HwState::Kind::rom && hw.state[i].kind != HwState::Kind::counter)
       out.push_back({"M_" + upper(hw.state[i].name), 0, static_cast<int64_t>(i), "", hw.state[i].loc});
   for (const HwState& s : hw.state) {
+    const bool addressed = s.kind == HwState::Kind::memory || s.kind == HwState::Kind::table;
+    if (addressed) out.push_back({upper(s.name) + "_WORDS", 0, s.words, "", s.loc});
+    for (const HwView& v : s.views) {
+      out.push_back({fmt::format("{}_{}_AT", upper(s.name), upper(v.name)), 0, v.offset, "", s.loc});
+      if (v.step != 1) out.push_back({fmt::format("{}_{}_STEP", upper(s.name), upper(v.name)), 0, v.step, "", s.loc});
+    }
+    if (s.timing.read_latency && s.timing.read_latency->in_cycles)
+      out.push_back(
+          {upper(s.name) + "_READ_LATENCY", 0, static_cast<int64_t>(s.timing.read_latency->value), "", s.loc});
     if (s.timing.boundary) out.push_back({upper(s.name) + "_BOUNDARY", 0, *s.timing.boundary, "", s.loc});
     if (s.timing.burst_max) out.push_back({upper(s.name) + "_BURST_MAX", 0, *s.timing.burst_max, "", s.loc});
     if (s.kind == HwState::Kind::counter) out.push_back({upper(s.name) + "_BITS", 0, s.counter_bits, "", s.loc});
     for (size_t i = 0; i < s.rom.size(); ++i)
       out.push_back({fmt::format("ROM_{}_{}", upper(s.name), i), 0, s.rom[i], "", s.loc});
   }
+  if (hw.isa.word_bits > 0) {
+    const Loc cost = hw.place("cost");
+    out.push_back({"ISSUE_AHEAD", 0, hw.cost.issue.ahead, "", cost});
+    out.push_back({"ISSUE_LOOK", 0, hw.cost.issue.look, "", cost});
+    out.push_back({"ISSUE_IN_FLIGHT", 0, hw.cost.issue.in_flight, "", cost});
+  }
+  for (const HwTransferCost& t : hw.cost.transfers)
+    out.push_back({upper(hw.isa.insns[static_cast<size_t>(t.insn)].name) + "_OPEN", 0, t.open, "", hw.place("cost")});
   out.push_back({"ARCH_HASH", 64, 0, fmt::format("{:x}", hw.arch_hash), {}});
   return out;
 }

@@ -51,10 +51,13 @@ int storing_queue(const HwDescription& hw) {
 std::string machine_tables(const HwDescription& hw) {
   std::string names, bytes;
   int external = -1;
+  int64_t latency = 0;
   for (size_t i = 0; i < hw.state.size(); ++i) {
     names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", hw.state[i].name);
     bytes += fmt::format("{}{}", i == 0 ? "" : ", ", hw.state[i].word_bytes());
-    if (hw.state[i].kind == HwState::Kind::external) external = static_cast<int>(i);
+    if (hw.state[i].kind != HwState::Kind::external) continue;
+    external = static_cast<int>(i);
+    if (const auto& l = hw.state[i].timing.read_latency; l && l->in_cycles) latency = static_cast<int64_t>(l->value);
   }
   if (external < 0 || hw.queues.empty()) return {};
   return fmt::format(
@@ -63,8 +66,9 @@ std::string machine_tables(const HwDescription& hw) {
       "inline constexpr int WORD_BYTES[] = {{{}}};\n"
       "inline constexpr int QUEUES = {}, EXTERNAL = {}, STORES = {}, BUS_BYTES = {};  // STORES: the queue that writes "
       "it\n"
+      "inline constexpr int READ_LATENCY = {};\n"
       "}}  // namespace machine\n",
-      names, bytes, hw.queues.size(), external, storing_queue(hw), hw.rtl.bus_bytes.value_or(0));
+      names, bytes, hw.queues.size(), external, storing_queue(hw), hw.rtl.bus_bytes.value_or(0), latency);
 }
 
 bool fits_int(int64_t v) { return v >= INT32_MIN && v <= INT32_MAX; }

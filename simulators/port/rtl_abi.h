@@ -39,6 +39,7 @@ typedef struct dlc_rtl dlc_rtl;
 typedef struct dlc_rtl_table {
   uint64_t size; /* of this table */
   uint64_t arch_hash;
+  uint64_t read_latency; /* of the machine's memory, as its description has it */
   dlc_rtl* (*create)(const dlc_rtl_config*);
   void (*destroy)(dlc_rtl*);
   int (*rd32)(dlc_rtl*, uint32_t offset, uint32_t* value);

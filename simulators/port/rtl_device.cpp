@@ -83,7 +83,9 @@ Result<std::unique_ptr<RtlPort>> RtlPort::open(const std::string& library, const
   const dlc_rtl_table* table = entry();
   if (table->size != sizeof(dlc_rtl_table))
     return fail({.file = library}, "the RTL model was built for another version of dlc", "build it again");
-  const dlc_rtl_config config = {options.seed,   options.memory_bytes, options.latency,
+  const uint32_t latency =
+      options.latency == kOwnLatency ? static_cast<uint32_t>(table->read_latency) : options.latency;
+  const dlc_rtl_config config = {options.seed,   options.memory_bytes, latency,
                                  options.jitter, options.backpressure, options.outstanding,
                                  options.stall,  options.error_begin,  options.error_end};
   dlc_rtl* rtl = table->create(&config);

@@ -15,10 +15,12 @@
 
 namespace dlc {
 
+inline constexpr uint32_t kOwnLatency = ~uint32_t{0};  // the machine's: `read_latency` of its memory
+
 struct RtlOptions {
   uint64_t seed = 1;
   uint64_t memory_bytes = uint64_t{1} << 28;
-  uint32_t latency = 80;                    // cycles from a read's address to its first beat
+  uint32_t latency = kOwnLatency;           // cycles from a read's address to its first beat
   uint32_t jitter = 0;                      // up to so many more
   uint32_t backpressure = 0;                // per cent of cycles in which the memory refuses
   uint32_t outstanding = 16;                // reads the memory takes at once

@@ -240,6 +240,7 @@ extern "C" __attribute__((visibility("default"))) const dlc_rtl_table* dlc_rtl_v
   static const dlc_rtl_table table = {
       sizeof(dlc_rtl_table),
       constants::ARCH_HASH,
+      machine::READ_LATENCY,
       [](const dlc_rtl_config* c) { return new dlc_rtl(*c); },
       [](dlc_rtl* d) { delete d; },
       rd32,

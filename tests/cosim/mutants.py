@@ -99,21 +99,23 @@ def run(command, **kw):
 
 def make(m, name, build, work, out, *options):
     """The model with this bug in it; without a name the model as it is."""
-    shutil.rmtree(f'{work}/rtl', ignore_errors=True)
-    shutil.copytree(f'{m.folder}/rtl', f'{work}/rtl')
+    rtl = f'{work}/simulators/machine/rtl'
+    shutil.rmtree(f'{work}/simulators', ignore_errors=True)
+    shutil.copytree(f'{m.folder}/rtl', rtl)
+    shutil.copytree(f'{SIMULATORS}/lib', f'{work}/simulators/lib')
     if name:
         file, old, new = m.mutants[name]
-        with open(f'{work}/rtl/{file}') as f:
+        with open(f'{rtl}/{file}') as f:
             text = f.read()
         if old not in text:
             raise SystemExit(f'{name}: {file} has changed, the text to mutate is not there')
-        with open(f'{work}/rtl/{file}', 'w') as f:
+        with open(f'{rtl}/{file}', 'w') as f:
             f.write(text.replace(old, new))
     os.makedirs(f'{work}/config', exist_ok=True)
     for suffix in ('svh', 'h'):
         shutil.copy(f'{build}/{m.config}/{m.package}.{suffix}', f'{work}/config')
     made = run([f'{m.folder}/build_model.sh', f'{work}/config', out, *options],
-               env=dict(os.environ, RTL=f'{work}/rtl', CXXFLAGS='-O1'))
+               env=dict(os.environ, RTL=rtl, CXXFLAGS='-O1'))
     if made.returncode != 0:
         raise SystemExit(f'{name}: does not build\n{made.stdout}')
 

@@ -57,8 +57,9 @@ uint64_t memory_bytes(const Loaded& loaded) {
 
 std::string to_string(const DeviceUri& uri) {
   const RtlOptions& o = uri.options;
-  return fmt::format("asic:cosim?seed={}&latency={}&jitter={}&backpressure={}&stall={}&library={}", o.seed, o.latency,
-                     o.jitter, o.backpressure, o.stall, uri.library);
+  const std::string latency = o.latency == kOwnLatency ? "" : fmt::format("&latency={}", o.latency);
+  return fmt::format("asic:cosim?seed={}{}&jitter={}&backpressure={}&stall={}&library={}", o.seed, latency, o.jitter,
+                     o.backpressure, o.stall, uri.library);
 }
 
 Result<DeviceUri> parse_device_uri(const std::string& uri) {
@@ -83,7 +84,8 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
       out.library = value;
       continue;
     }
-    if (key == "bundle" && out.cosim) {  // the last one: it may have any character
+    if ((key == "bundle" || key == "bundles") && out.cosim) {  // the last one: it may have any character
+      out.each = key == "bundles";
       out.bundle = rest.empty() ? value : value + "&" + rest;
       break;
     }
@@ -104,7 +106,7 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
     } else {
       return fail({}, fmt::format("device {} has no option '{}'", device, key),
                   "seed; for asic:func track; for asic:rtl latency, jitter, backpressure, stall, times, "
-                  "library; for asic:cosim also bundle");
+                  "library; for asic:cosim also bundle, bundles");
     }
   }
   return out;

@@ -1,5 +1,5 @@
-nx_sram.sv
-nx_fifo.sv
+../../lib/dlc_sram.sv
+../../lib/dlc_fifo.sv
 nx_hold.sv
 nx_issue.sv
 nx_sem.sv

@@ -18,7 +18,7 @@ module nx_core (
   localparam int LD = nx_cfg::Q_LD, MAC = nx_cfg::Q_MAC, VEC = nx_cfg::Q_VEC, ST = nx_cfg::Q_ST;
   localparam int FETCH = nx_cfg::CSR_EPC_N - 1;      // reported like a queue, behind the others
   localparam int AI = $clog2(nx_cfg::IN_W), AW = $clog2(nx_cfg::W_W), AA = $clog2(nx_cfg::ACC_W) - 1;
-  localparam int AO = $clog2(nx_cfg::OUT_W), AP = $clog2(nx_cfg::PAR_W), AT = $clog2(nx_cfg::SLOTS*256/C);
+  localparam int AO = $clog2(nx_cfg::OUT_W), AP = $clog2(nx_cfg::PAR_W), AT = $clog2(nx_cfg::TAB_WORDS);
   logic run, halt, stop;
   assign stop = halt || drain;
   // ---- fetch and queues
@@ -121,15 +121,15 @@ module nx_core (
   assign v_out_we = v_wr && !v_wr_in && v_step;
   logic v_in_b;                        // which operand of vec is in `in`
   assign v_in_b = v_out0;
-  nx_sram #(.D(nx_cfg::IN_W), .W(R*8)) m_in (.clk, .we(l_in || v_in_we), .wa(l_in ? l_wa[AI-1:0] : v_wa[AI-1:0]),
+  dlc_sram #(.D(nx_cfg::IN_W), .W(R*8)) m_in (.clk, .we(l_in || v_in_we), .wa(l_in ? l_wa[AI-1:0] : v_wa[AI-1:0]),
       .wd(l_in ? l_wd : v_wd), .re(m_in_re || (v_in && v_step)), .ra(m_in_re ? m_in_ra[AI-1:0] : v_in_b ? v_b[AI-1:0] : v_a[AI-1:0]),
       .rd(in_q));
-  nx_sram #(.D(nx_cfg::W_W), .W(C*8)) m_w (.clk, .we(l_w), .wa(l_wa[AW-1:0]), .wd(l_wd), .re(m_w_re), .ra(m_w_ra[AW-1:0]), .rd(w_q));
-  nx_sram #(.D(nx_cfg::PAR_W), .W(C*8)) m_par (.clk, .we(l_par), .wa(l_wa[AP-1:0]), .wd(l_wd), .re(v_par_re), .ra(v_par_ra[AP-1:0]),
+  dlc_sram #(.D(nx_cfg::W_W), .W(C*8)) m_w (.clk, .we(l_w), .wa(l_wa[AW-1:0]), .wd(l_wd), .re(m_w_re), .ra(m_w_ra[AW-1:0]), .rd(w_q));
+  dlc_sram #(.D(nx_cfg::PAR_W), .W(C*8)) m_par (.clk, .we(l_par), .wa(l_wa[AP-1:0]), .wd(l_wd), .re(v_par_re), .ra(v_par_ra[AP-1:0]),
       .rd(par_q));
-  nx_sram #(.D(nx_cfg::OUT_W), .W(C*8)) m_out0 (.clk, .we(l_out || v_out_we), .wa(l_out ? l_wa[AO-1:0] : v_wa[AO-1:0]),
+  dlc_sram #(.D(nx_cfg::OUT_W), .W(C*8)) m_out0 (.clk, .we(l_out || v_out_we), .wa(l_out ? l_wa[AO-1:0] : v_wa[AO-1:0]),
       .wd(l_out ? l_wd : v_wd), .re(v_out0 && v_step), .ra(v_a[AO-1:0]), .rd(out0_q));
-  nx_sram #(.D(nx_cfg::OUT_W), .W(C*8)) m_out1 (.clk, .we(l_out || v_out_we), .wa(l_out ? l_wa[AO-1:0] : v_wa[AO-1:0]),
+  dlc_sram #(.D(nx_cfg::OUT_W), .W(C*8)) m_out1 (.clk, .we(l_out || v_out_we), .wa(l_out ? l_wa[AO-1:0] : v_wa[AO-1:0]),
       .wd(l_out ? l_wd : v_wd), .re(s_re || (v_out1 && v_step)), .ra(s_re ? s_ra[AO-1:0] : v_b[AO-1:0]), .rd(out1_q));
   logic [1:0][C*32-1:0] bank_q;
   logic m_from, v_from;
@@ -137,7 +137,7 @@ module nx_core (
     logic m_re, v_re;
     assign m_re = m_acc_re && m_bank == 1'(b);
     assign v_re = v_acc && v_step && v_bank == 1'(b);
-    nx_sram #(.D(nx_cfg::ACC_W/2), .W(C*32)) bank (.clk, .we(m_acc_we && m_acc_wa[AA] == 1'(b)), .wa(m_acc_wa[AA-1:0]), .wd(acc_wd),
+    dlc_sram #(.D(nx_cfg::ACC_W/2), .W(C*32)) bank (.clk, .we(m_acc_we && m_acc_wa[AA] == 1'(b)), .wa(m_acc_wa[AA-1:0]), .wd(acc_wd),
         .re(m_re || v_re), .ra(m_re ? m_acc_ra[AA-1:0] : v_c[AA-1:0]), .rd(bank_q[b]));
   end
   assign acc_q = bank_q[m_from];

@@ -1,4 +1,4 @@
-// Reads the program from segment `code`, up to eight instructions ahead, checks opcode and reserved bits and puts each
+// Reads the program from segment `code`, up to ISSUE_AHEAD instructions ahead, checks opcode and reserved bits and puts each
 // instruction into its queue; stops after `end`.
 module nx_fetch (
     input  logic clk, rst, halt, start, input logic [31:0] count, input logic [39:0] base,
@@ -9,18 +9,20 @@ module nx_fetch (
   localparam int W = nx_cfg::WORD;
   localparam int DW = nx_cfg::AXI_B*8;
   localparam int BEATS = W/DW;
+  localparam int AHEAD = nx_cfg::ISSUE_AHEAD, N = $clog2(AHEAD + 1);
   logic run, stopped, last_beat, q_empty, known, clean, take, drop;
   logic [31:0] asked;
-  logic [3:0] ahead, at, op;
+  logic [N-1:0] ahead;
+  logic [3:0] at, op;
   logic [W-1:0] part, used;
   logic [W-1:0] joined;                // the last beats, the newest on top
   logic [1:0] q;
   logic unused_full;                   // `ahead` keeps a place for every instruction asked for
   assign joined = (part >> DW) | (W'(beat) << (W - DW));
   assign last_beat = at == 4'(BEATS - 1);
-  nx_fifo #(.D(8), .W(W)) buffer (.clk, .rst, .push(beat_v && last_beat), .d(joined), .pop(take || drop), .q(insn),
+  dlc_fifo #(.D(AHEAD), .W(W)) buffer (.clk, .rst, .push(beat_v && last_beat), .d(joined), .pop(take || drop), .q(insn),
       .empty(q_empty), .full(unused_full));
-  assign req_v = run && asked != count && ahead != 4'd8 && !halt;
+  assign req_v = run && asked != count && ahead != N'(AHEAD) && !halt;
   assign req_addr = base + (40'(asked) << $clog2(W/8));
   assign req_len = 8'(BEATS - 1);
   assign op = insn[nx_cfg::OP_L +: nx_cfg::OP_W];
@@ -63,7 +65,7 @@ module nx_fetch (
         index <= '0;
       end
       if (req_ack) asked <= asked + 1'b1;
-      ahead <= ahead + 4'(req_ack) - 4'(take || drop);
+      ahead <= ahead + N'(req_ack) - N'(take || drop);
       if (beat_v) begin
         part <= joined;
         at <= last_beat ? '0 : at + 1'b1;

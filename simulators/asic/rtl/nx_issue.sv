@@ -1,8 +1,8 @@
 // One in-order queue: waits for the head's semaphores, starts it on the engine, retires in order.
 //
-// The engine looks at the head for three cycles (`look`) and then says whether it is `bad`; up to four instructions may be
-// in flight, so that an engine with a request and a data stage overlaps them.
-module nx_issue #(parameter int INFLIGHT = 4) (
+// The engine looks at the head for ISSUE_LOOK cycles (`look`) and then says whether it is `bad`; up to ISSUE_IN_FLIGHT
+// instructions may be in flight, so that an engine with a request and a data stage overlaps them.
+module nx_issue (
     input  logic clk, rst, halt,
     input  logic push, input logic [nx_cfg::WORD-1:0] push_insn, input logic [31:0] push_index, output logic full,
     output logic head_v, look, output logic [nx_cfg::WORD-1:0] head,
@@ -12,19 +12,20 @@ module nx_issue #(parameter int INFLIGHT = 4) (
     output logic idle, waiting, output logic [31:0] epc, output logic [2:0] fault, input logic [31:0] next_index);
   localparam int W = nx_cfg::WORD;
   localparam int S = nx_cfg::NSEM;
+  localparam int LOOK = nx_cfg::ISSUE_LOOK, L = $clog2(LOOK + 1);
   logic [W+31:0] q;
   logic q_empty, f_empty, f_full;
-  logic [1:0] age;
+  logic [L-1:0] age;
   logic [S+31:0] f_q;
   logic settled, go;
-  nx_fifo #(.D(nx_cfg::QD), .W(W + 32)) queue (.clk, .rst, .push, .d({push_index, push_insn}), .pop(start), .q,
+  dlc_fifo #(.D(nx_cfg::QD), .W(W + 32)) queue (.clk, .rst, .push, .d({push_index, push_insn}), .pop(start), .q,
       .empty(q_empty), .full);
-  nx_fifo #(.D(INFLIGHT), .W(S + 32)) inflight (.clk, .rst, .push(start), .d({q[W +: 32], head[nx_cfg::SIG_L +: S]}),
+  dlc_fifo #(.D(nx_cfg::ISSUE_IN_FLIGHT), .W(S + 32)) inflight (.clk, .rst, .push(start), .d({q[W +: 32], head[nx_cfg::SIG_L +: S]}),
       .pop(retire), .q(f_q), .empty(f_empty), .full(f_full));
   assign head_v = !q_empty;
   assign head = q[W-1:0];
-  assign look = head_v && age != 2'd3;
-  assign settled = head_v && age == 2'd3;
+  assign look = head_v && age != L'(LOOK);
+  assign settled = head_v && age == L'(LOOK);
   assign wai = settled ? head[nx_cfg::WAI_L +: S] : '0;
   assign go = settled && ready && !f_full && !halt;
   assign waiting = go && !sems_ok;
@@ -36,8 +37,9 @@ module nx_issue #(parameter int INFLIGHT = 4) (
   assign epc = !f_empty ? f_q[S +: 32] : head_v ? q[W +: 32] : next_index;
   always_ff @(posedge clk)
     if (rst || start || !head_v) age <= '0;
-    else if (age != 2'd3) age <= age + 1'b1;
+    else if (age != L'(LOOK)) age <= age + 1'b1;
 `ifndef SYNTHESIS
+  if (LOOK < 3) $error("the engines check an instruction in three cycles");
   always_ff @(posedge clk) if (!rst) a_retire: assert (!(retire && f_empty));
 `endif
 endmodule

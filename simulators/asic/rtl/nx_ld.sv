@@ -54,7 +54,7 @@ module nx_ld (
       nx_cfg::LD_TO_E_W:   limit = 15'(nx_cfg::W_W);
       nx_cfg::LD_TO_E_PAR: limit = 15'(nx_cfg::PAR_W);
       nx_cfg::LD_TO_E_OUT: limit = 15'(nx_cfg::OUT_W);
-      default:             limit = 15'(nx_cfg::SLOTS*256/nx_cfg::C);
+      default:             limit = 15'(nx_cfg::TAB_WORDS);
     endcase
   always_ff @(posedge clk)
     if (look) begin
@@ -134,7 +134,7 @@ module nx_ld (
   logic signed [7:0] y0;
   logic signed [13:0] yy;
   logic [11:0] y1;
-  nx_fifo #(.D(4), .W(DW)) pending (.clk, .rst, .push(start),
+  dlc_fifo #(.D(nx_cfg::ISSUE_IN_FLIGHT), .W(DW)) pending (.clk, .rst, .push(start),
       .d({h_to, h_sp, h_nx, h_lo, h_hi, h_ny, h_nz, h_y0, h_y1, h_fill}), .pop(d_end), .q(d_q), .empty(d_empty),
       .full(d_full));
   assign {to, sp, nx, lo, hi, ny, nz, y0, y1, fill} = d_q;

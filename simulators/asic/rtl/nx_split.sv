@@ -1,5 +1,4 @@
-// AXI4 bursts stay inside 4 KiB and have at most 256 beats, as the description of the memory says too: how many beats
-// the next one takes.
+// How many beats the next burst takes: it stays inside a block of DRAM_BOUNDARY bytes and has at most DRAM_BURST_MAX beats.
 module nx_split (input logic [39:0] addr, input logic [8:0] left, output logic [8:0] beats);
   localparam int B = nx_cfg::AXI_B, EDGE = nx_cfg::DRAM_BOUNDARY, MOST = nx_cfg::DRAM_BURST_MAX;
   localparam int L = $clog2(EDGE), N = L + 1;

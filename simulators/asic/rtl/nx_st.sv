@@ -95,9 +95,9 @@ module nx_st (
   logic got, f_empty, t_end;
   logic [2:0] held;                    // words in the FIFO or on their way into it
   logic unused_full;
-  nx_fifo #(.D(4), .W(29)) pending (.clk, .rst, .push(start && !is_end), .d({h_sp, words[14:0]}), .pop(t_end),
+  dlc_fifo #(.D(nx_cfg::ISSUE_IN_FLIGHT), .W(29)) pending (.clk, .rst, .push(start && !is_end), .d({h_sp, words[14:0]}), .pop(t_end),
       .q({t_sp, t_words}), .empty(t_empty), .full(t_full));
-  nx_fifo #(.D(4), .W(B*8)) words_out (.clk, .rst, .push(got), .d(rd), .pop(d_ack), .q(d), .empty(f_empty), .full(unused_full));
+  dlc_fifo #(.D(4), .W(B*8)) words_out (.clk, .rst, .push(got), .d(rd), .pop(d_ack), .q(d), .empty(f_empty), .full(unused_full));
   assign re = !t_empty && !halt && !stall && held != 3'd4;
   assign ra = t_sp + at[13:0];
   assign t_end = re && at + 1'b1 == t_words;
@@ -114,7 +114,7 @@ module nx_st (
     end
   // ---- answers
   logic answer_all, end_retire;
-  nx_fifo #(.D(4), .W(16)) expect_b (.clk, .rst, .push(r_end), .d(bursts + 1'b1), .pop(answer_all), .q(b_q), .empty(b_empty),
+  dlc_fifo #(.D(nx_cfg::ISSUE_IN_FLIGHT), .W(16)) expect_b (.clk, .rst, .push(r_end), .d(bursts + 1'b1), .pop(answer_all), .q(b_q), .empty(b_empty),
       .full(b_full));
   assign answer_all = !b_empty && answered >= b_q && !halt;
   assign retire = answer_all || end_retire;

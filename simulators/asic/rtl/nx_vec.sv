@@ -12,10 +12,11 @@ module nx_vec (
     input  logic conflict, output logic step,
     input  logic [nx_cfg::C*32-1:0] acc_q, input logic [nx_cfg::C*8-1:0] in_q, out0_q, out1_q,
     output logic par_re, output logic [9:0] par_ra, input logic [nx_cfg::C*8-1:0] par_q,
-    input  logic t_we, input logic [$clog2(nx_cfg::SLOTS*256/nx_cfg::C)-1:0] t_wa, input logic [nx_cfg::C*8-1:0] t_wd,
+    input  logic t_we, input logic [$clog2(nx_cfg::TAB_WORDS)-1:0] t_wa, input logic [nx_cfg::C*8-1:0] t_wd,
     output logic [nx_cfg::C*8-1:0] wd, output logic busy);
   localparam int C = nx_cfg::C;
-  localparam int PAR_N = 9;            // words of a parameter record: bias 4, multiplier 4, shift 1
+  localparam int BIAS = nx_cfg::PAR_BIAS_AT, MUL = nx_cfg::PAR_MUL_AT, SH = nx_cfg::PAR_SH_AT;
+  localparam int PAR_N = SH + 1;       // words of a parameter record: bias 4, multiplier 4, shift 1
   // ---- fields of the head
   logic h_two, h_lane, h_max, h_lut, h_mul, h_acc, h_a_in, h_b_in, h_d_in, h_no_src, h_div, h_across;
   logic [7:0] h_slot, h_za, h_zb, h_zp, h_lo, h_hi;
@@ -331,13 +332,13 @@ module nx_vec (
     if (step && v1 && across) most <= next_most(first1 ? 8'sh80 : most, a_word, left1);
   for (genvar c = 0; c < C; c++) begin : g_lane
     logic [31:0] p_mul;
-    assign p_mul = par[C*32 + c*32 +: 32];
+    assign p_mul = par[MUL*C*8 + c*32 +: 32];
     nx_vlane lane_i (.clk, .step, .v1, .first(first1), .red_max, .from_acc, .acc(acc_word[c*32 +: 32]),
         .a(a_word[c*8 +: 8]), .b(b_word[c*8 +: 8]), .za, .zb, .v2, .across, .div, .two, .mul, .lane, .most,
-        .bias(par[c*32 +: 32]), .p_mul(p_mul[30:0]), .ma, .mb, .v3, .p_sh(par[2*C*32 + c*8 +: 6]), .sh, .v4, .zp, .lo,
+        .bias(par[BIAS*C*8 + c*32 +: 32]), .p_mul(p_mul[30:0]), .ma, .mb, .v3, .p_sh(par[SH*C*8 + c*8 +: 6]), .sh, .v4, .zp, .lo,
         .hi, .v5, .lut, .slot, .t_we, .t_wa, .t_wd, .y(wd[c*8 +: 8]));
     logic unused_par;
-    assign unused_par = &{1'b0, p_mul[31], par[2*C*32 + c*8 + 6 +: 2]};
+    assign unused_par = &{1'b0, p_mul[31], par[SH*C*8 + c*8 + 6 +: 2]};
   end
   // ---- write
   logic [11:0] w_ow, w_oh;

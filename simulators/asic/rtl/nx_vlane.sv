@@ -8,11 +8,10 @@ module nx_vlane (
     input  logic v3, input logic [5:0] p_sh, sh,
     input  logic v4, input logic [7:0] zp, lo, hi,
     input  logic v5, lut, input logic [7:0] slot,
-    input  logic t_we, input logic [$clog2(nx_cfg::SLOTS*256/nx_cfg::C)-1:0] t_wa, input logic [nx_cfg::C*8-1:0] t_wd,
+    input  logic t_we, input logic [$clog2(nx_cfg::TAB_WORDS)-1:0] t_wa, input logic [nx_cfg::C*8-1:0] t_wd,
     output logic [7:0] y);
-  localparam int TW = nx_cfg::SLOTS*256/nx_cfg::C;
   localparam int LC = $clog2(nx_cfg::C);
-  localparam int LT = $clog2(TW);
+  localparam int LT = $clog2(nx_cfg::TAB_WORDS);
 
   // 1: the window. 33 bits keep the maximum exact; a sum is taken modulo 2**32
   function automatic logic signed [32:0] next_fold(input logic signed [32:0] so_far, input logic start_it, take_max,
@@ -61,12 +60,13 @@ module nx_vlane (
   logic [30:0] r_x;                    // its reciprocal
   logic signed [63:0] t_q;
   logic [7:0] r_q, r_qq;
-  logic [nx_cfg::C*8-1:0] copy [TW];   // 5: the lane's own copy of the tables
+  // 5: the lane's own copy of the tables
   logic [nx_cfg::C*8-1:0] t_word;
   logic [LC-1:0] t_byte;
+  dlc_sram #(.D(nx_cfg::TAB_WORDS), .W(nx_cfg::C*8)) copy (.clk, .we(t_we), .wa(t_wa), .wd(t_wd), .re(step && v5 && lut),
+      .ra(LT'({slot, r_q[7:LC] ^ {1'b1, {(7-LC){1'b0}}}})), .rd(t_word));
   assign y = lut ? t_word[t_byte*8 +: 8] : r_qq;
   always_ff @(posedge clk) begin
-    if (t_we) copy[t_wa] <= t_wd;
     if (step) begin
       if (v1) begin
         fold <= next_fold(fold, first, red_max, from_acc ? acc : 32'(signed'(a)), za);
@@ -87,7 +87,6 @@ module nx_vlane (
       if (v5) begin
         r_qq <= r_q;
         t_byte <= r_q[LC-1:0];
-        if (lut) t_word <= copy[LT'({slot, r_q[7:LC] ^ {1'b1, {(7-LC){1'b0}}}})];
       end
     end
   end

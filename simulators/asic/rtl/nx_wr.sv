@@ -8,13 +8,14 @@ module nx_wr (
     output logic awvalid, input logic awready, output logic [39:0] awaddr, output logic [7:0] awlen,
     output logic wvalid, input logic wready, output logic [nx_cfg::AXI_B*8-1:0] wdata, output logic [nx_cfg::AXI_B-1:0] wstrb,
     output logic wlast, input logic bvalid, output logic bready, input logic [1:0] bresp);
+  localparam int N = $clog2(nx_cfg::ST_OPEN + 1), EDGE = $clog2(nx_cfg::DRAM_BOUNDARY);
   logic [7:0] len, at;
   logic l_empty, l_full, beat, last;
-  logic [5:0] open;
+  logic [N-1:0] open;
   // a burst's data may go out from the cycle after its address is in the register
-  nx_fifo #(.D(4), .W(8)) lens (.clk, .rst, .push(a_ack), .d(a_len), .pop(beat && last), .q(len), .empty(l_empty),
+  dlc_fifo #(.D(4), .W(8)) lens (.clk, .rst, .push(a_ack), .d(a_len), .pop(beat && last), .q(len), .empty(l_empty),
       .full(l_full));
-  assign a_ack = a_v && (!awvalid || awready) && !l_full && open != 6'd32 && !flush;
+  assign a_ack = a_v && (!awvalid || awready) && !l_full && open != N'(nx_cfg::ST_OPEN) && !flush;
   assign last = at == len;
   assign beat = !l_empty && (d_v || flush) && (!wvalid || wready);
   assign d_ack = beat && d_v;
@@ -46,7 +47,7 @@ module nx_wr (
         wlast <= last;
         at <= last ? '0 : at + 1'b1;
       end else if (wready) wvalid <= 1'b0;
-      open <= open + 6'(a_ack) - 6'(bvalid);
+      open <= open + N'(a_ack) - N'(bvalid);
     end
 `ifndef SYNTHESIS
   logic held, w_held;
@@ -60,7 +61,7 @@ module nx_wr (
     if (!rst) begin
       if (held) a_stable: assert (awvalid && was == {awaddr, awlen});
       if (w_held) a_wstable: assert (wvalid && w_was == {wlast, wstrb, wdata});
-      if (awvalid) a_4k: assert (32'(awaddr[11:0]) + (32'(awlen) + 1)*nx_cfg::AXI_B <= 4096);
+      if (awvalid) a_4k: assert (32'(awaddr[EDGE-1:0]) + (32'(awlen) + 1)*nx_cfg::AXI_B <= nx_cfg::DRAM_BOUNDARY);
       if (bvalid) a_expected: assert (open != '0);
     end
   end

@@ -1,5 +1,5 @@
-os_fifo.sv
-os_ram.sv
+../../lib/dlc_sram.sv
+../../lib/dlc_fifo.sv
 os_burst.sv
 os_read.sv
 os_fetch.sv

@@ -1,4 +1,4 @@
-// How many beats the next burst takes: at most BURST_MAX, and none beyond the 4 KiB it begins in.
+// How many beats the next burst takes: at most DRAM_BURST_MAX, and none beyond the DRAM_BOUNDARY bytes it begins in.
 module os_burst (input logic [31:0] addr, input logic [7:0] left, output logic [7:0] beats);
   localparam int MOST = os_cfg::DRAM_BURST_MAX, B = os_cfg::C, L = $clog2(os_cfg::DRAM_BOUNDARY/B);
   logic [L:0] room;

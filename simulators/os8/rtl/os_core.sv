@@ -14,7 +14,7 @@ module os_core (
   localparam int C = os_cfg::C, W = os_cfg::WORD, NQ = os_cfg::NQ;
   localparam int LOAD = os_cfg::Q_LOAD, EXEC = os_cfg::Q_EXEC, STORE = os_cfg::Q_STORE, FETCH = NQ;
   localparam int AA = $clog2(os_cfg::ACT_W), AW = $clog2(os_cfg::WGT_W), AR = $clog2(os_cfg::RES_W);
-  localparam int AP = $clog2(12*os_cfg::PAR_N);
+  localparam int AP = $clog2(os_cfg::PAR_WORDS);
   logic run, halt, stop;
   assign stop = halt || drain;
   // ---- fetch, queues, tokens
@@ -76,14 +76,14 @@ module os_core (
   assign res_we = x_we || (l_we && l_res);
   assign res_wa = x_we ? x_wa[AR-1:0] : l_wa[AR-1:0];
   assign res_wd = x_we ? x_wd : l_wd;
-  os_ram #(.D(os_cfg::ACT_W)) act (.clk, .we(l_we && 32'(l_to) == os_cfg::LOAD_TO_E_ACT), .wa(l_wa[AA-1:0]), .wd(l_wd), .re(a_re),
+  dlc_sram #(.D(os_cfg::ACT_W), .W(C*8)) act (.clk, .we(l_we && 32'(l_to) == os_cfg::LOAD_TO_E_ACT), .wa(l_wa[AA-1:0]), .wd(l_wd), .re(a_re),
       .ra(a_ra[AA-1:0]), .rd(act_q));
-  os_ram #(.D(os_cfg::WGT_W)) wgt (.clk, .we(l_we && 32'(l_to) == os_cfg::LOAD_TO_E_WGT), .wa(l_wa[AW-1:0]), .wd(l_wd), .re(w_re),
+  dlc_sram #(.D(os_cfg::WGT_W), .W(C*8)) wgt (.clk, .we(l_we && 32'(l_to) == os_cfg::LOAD_TO_E_WGT), .wa(l_wa[AW-1:0]), .wd(l_wd), .re(w_re),
       .ra(w_ra[AW-1:0]), .rd(wgt_q));
-  os_ram #(.D(12*os_cfg::PAR_N)) par (.clk, .we(l_we && 32'(l_to) == os_cfg::LOAD_TO_E_PAR), .wa(l_wa[AP-1:0]), .wd(l_wd), .re(p_re),
+  dlc_sram #(.D(os_cfg::PAR_WORDS), .W(C*8)) par (.clk, .we(l_we && 32'(l_to) == os_cfg::LOAD_TO_E_PAR), .wa(l_wa[AP-1:0]), .wd(l_wd), .re(p_re),
       .ra(p_ra[AP-1:0]), .rd(par_q));
-  os_ram #(.D(os_cfg::RES_W)) res0 (.clk, .we(res_we), .wa(res_wa), .wd(res_wd), .re(r_re), .ra(r_ra[AR-1:0]), .rd(res0_q));
-  os_ram #(.D(os_cfg::RES_W)) res1 (.clk, .we(res_we), .wa(res_wa), .wd(res_wd), .re(s_re), .ra(s_ra[AR-1:0]), .rd(res1_q));
+  dlc_sram #(.D(os_cfg::RES_W), .W(C*8)) res0 (.clk, .we(res_we), .wa(res_wa), .wd(res_wd), .re(r_re), .ra(r_ra[AR-1:0]), .rd(res0_q));
+  dlc_sram #(.D(os_cfg::RES_W), .W(C*8)) res1 (.clk, .we(res_we), .wa(res_wa), .wd(res_wd), .re(s_re), .ra(s_ra[AR-1:0]), .rd(res1_q));
   // ---- faults and the watchdog; the first fault stops everything
   logic [31:0] still;
   always_comb begin

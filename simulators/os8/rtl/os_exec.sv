@@ -9,8 +9,10 @@ module os_exec (
     output logic res_re, output logic [11:0] res_ra, input logic [os_cfg::C*8-1:0] res_q,
     output logic we, output logic [11:0] wa, output logic [os_cfg::C*8-1:0] wd);
   localparam int C = os_cfg::C;
+  localparam int ZP = os_cfg::PAR_ZP_AT, LO = os_cfg::PAR_LO_AT, HI = os_cfg::PAR_HI_AT, SH = os_cfg::PAR_SH_AT;
+  localparam int MUL = os_cfg::PAR_MUL_AT, BIAS = os_cfg::PAR_BIAS_AT;
   localparam int PIXELS = 8;                               // rows of the array
-  localparam int RECORD = 12;                              // words of par
+  localparam int RECORD = os_cfg::PAR_ZP_STEP;             // words of par
   // ---- the instruction; it stays in these registers while it runs
   logic conv, dw, pool, add, largest, plain;
   logic [12:0] a_base, w_base, s_ci;
@@ -289,10 +291,10 @@ module os_exec (
   end
   for (genvar c = 0; c < C; c++) begin : g_lane
     os_lane lane (.clk, .v0(l_v), .v1(l_v1), .add, .plain, .x(l_x[c]), .y(l_y[c]),
-        .bias(pool ? '0 : par[8*C*8 + c*32 +: 32]), .mul(par[4*C*8 + c*32 +: 32]), .sh(par[3*C*8 + c*8 +: 6]),
-        .zp(par[c*8 +: 8]), .lo(par[C*8 + c*8 +: 8]), .hi(par[2*C*8 + c*8 +: 8]), .q(wd[c*8 +: 8]));
+        .bias(pool ? '0 : par[BIAS*C*8 + c*32 +: 32]), .mul(par[MUL*C*8 + c*32 +: 32]), .sh(par[SH*C*8 + c*8 +: 6]),
+        .zp(par[ZP*C*8 + c*8 +: 8]), .lo(par[LO*C*8 + c*8 +: 8]), .hi(par[HI*C*8 + c*8 +: 8]), .q(wd[c*8 +: 8]));
     logic unused_sh;
-    assign unused_sh = &{1'b0, par[3*C*8 + c*8 + 6 +: 2]};
+    assign unused_sh = &{1'b0, par[SH*C*8 + c*8 + 6 +: 2]};
   end
   // ---- write
   logic [15:0] to_write;

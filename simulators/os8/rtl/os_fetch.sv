@@ -1,24 +1,24 @@
-// Reads the program, half a KiB ahead at most, and puts each instruction into its queue; stops behind `end`.
+// Reads the program, ISSUE_AHEAD instructions ahead at most, and puts each instruction into its queue; stops behind `end`.
 module os_fetch (
     input  logic clk, rst, halt, start, input logic [31:0] count, base,
     output logic req_v, output logic [31:0] req_addr, output logic [7:0] req_beats, input logic req_ack,
     input  logic beat_v, input logic [os_cfg::C*8-1:0] beat,
     output logic [os_cfg::NQ-1:0] push, output logic [os_cfg::WORD-1:0] insn, output logic [31:0] index,
     input  logic [os_cfg::NQ-1:0] full, output logic ended, illegal);
-  localparam int W = os_cfg::WORD, BEAT = os_cfg::C*8, AHEAD = 64;   // beats
-  localparam int LB = $clog2(W/BEAT);
+  localparam int W = os_cfg::WORD, BEAT = os_cfg::C*8, AHEAD = os_cfg::ISSUE_AHEAD*W/BEAT;   // beats
+  localparam int LB = $clog2(W/BEAT), N = $clog2(AHEAD + 1);
   logic run, over, half, empty, legal, take, drop, unused_full;
   logic [BEAT-1:0] low;
   logic [32+LB-1:0] left;                    // beats that were not asked for
-  logic [6:0] held;                          // beats in the buffer or on their way into it
+  logic [N-1:0] held;                        // beats in the buffer or on their way into it
   logic [7:0] ask;
   logic [W-1:0] used;
   logic [1:0] q;
   os_burst burst (.addr(req_addr), .left(ask), .beats(req_beats));
-  os_fifo #(.D(AHEAD*BEAT/W), .W(W)) buffer (.clk, .rst, .push(beat_v && half), .d({beat, low}), .pop(take || drop), .q(insn),
+  dlc_fifo #(.D(os_cfg::ISSUE_AHEAD), .W(W)) buffer (.clk, .rst, .push(beat_v && half), .d({beat, low}), .pop(take || drop), .q(insn),
       .empty, .full(unused_full));
   assign ask = left > 16 ? 8'd16 : left[7:0];
-  assign req_v = run && !halt && left != '0 && held <= 7'(AHEAD - 16);
+  assign req_v = run && !halt && left != '0 && held <= N'(AHEAD - 16);
   always_comb begin
     legal = 1'b1;
     q = 2'(os_cfg::Q_EXEC);
@@ -48,7 +48,7 @@ module os_fetch (
       left <= '0;
       index <= '0;
     end else begin
-      held <= held + (req_ack ? 7'(req_beats) : '0) - (take || drop ? 7'(W/BEAT) : '0);
+      held <= held + (req_ack ? N'(req_beats) : '0) - (take || drop ? N'(W/BEAT) : '0);
       if (beat_v) begin
         half <= !half;
         low <= beat;

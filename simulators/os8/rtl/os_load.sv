@@ -44,7 +44,7 @@ module os_load (
     case (32'(to))
       os_cfg::LOAD_TO_E_ACT: limit = 22'(os_cfg::ACT_W);
       os_cfg::LOAD_TO_E_WGT: limit = 22'(os_cfg::WGT_W);
-      os_cfg::LOAD_TO_E_PAR: limit = 22'(12*os_cfg::PAR_N);
+      os_cfg::LOAD_TO_E_PAR: limit = 22'(os_cfg::PAR_WORDS);
       default:               limit = 22'(os_cfg::RES_W);
     endcase
   assign bad = 32'(seg) > os_cfg::LOAD_SEG_E_IO3 ? 3'(os_cfg::FAULT_ILLEGAL)

@@ -1,4 +1,4 @@
-// One in-order queue. While its engine is free the engine looks at the head for two cycles; the head starts when its
+// One in-order queue. While its engine is free the engine looks at the head for ISSUE_LOOK cycles; the head starts when its
 // tokens are there, and is the only one of the queue that runs.
 module os_queue (
     input  logic clk, rst, halt,
@@ -8,15 +8,15 @@ module os_queue (
     input  logic ready, input logic [2:0] bad, output logic start,
     input  logic retire, output logic [os_cfg::NQ-1:0] give, output logic [31:0] running,
     output logic idle, waiting, output logic [31:0] epc, output logic [2:0] fault, input logic [31:0] next_index);
-  localparam int W = os_cfg::WORD;
+  localparam int W = os_cfg::WORD, LOOK = os_cfg::ISSUE_LOOK, L = $clog2(LOOK + 1);
   logic empty, run, settled;
-  logic [1:0] age;
+  logic [L-1:0] age;
   logic [31:0] head_index;
   logic [os_cfg::NQ-1:0] run_push;
-  os_fifo #(.D(os_cfg::QD), .W(W + 32)) waiting_ones (.clk, .rst, .push, .d({push_index, push_insn}), .pop(start),
+  dlc_fifo #(.D(os_cfg::QD), .W(W + 32)) waiting_ones (.clk, .rst, .push, .d({push_index, push_insn}), .pop(start),
       .q({head_index, head}), .empty, .full);
-  assign look = !empty && !run && age != 2'd2;
-  assign settled = !empty && !run && age == 2'd2 && ready && !halt;
+  assign look = !empty && !run && age != L'(LOOK);
+  assign settled = !empty && !run && age == L'(LOOK) && ready && !halt;
   assign pop = settled ? head[os_cfg::POP_L +: os_cfg::POP_W] : '0;
   assign waiting = settled && !tokens_ok;
   assign start = settled && tokens_ok && bad == '0;
@@ -37,6 +37,8 @@ module os_queue (
       end else if (retire) run <= 1'b0;
     end
 `ifndef SYNTHESIS
+  if (LOOK < 2) $error("the engines check an instruction in two cycles");
+  if (os_cfg::ISSUE_IN_FLIGHT != 1) $error("one instruction of a queue runs");
   always_ff @(posedge clk) if (!rst) a_retire: assert (!retire || run);
 `endif
 endmodule

@@ -6,12 +6,13 @@ module os_read (
     output logic idle, output logic [1:0] error,
     output logic arvalid, input logic arready, output logic arid, output logic [39:0] araddr, output logic [7:0] arlen,
     input  logic rvalid, output logic rready, input logic rid, rlast, input logic [1:0] rresp);
-  localparam logic [3:0] MOST = 4'd8;         // bursts of load that may be open
+  localparam int F = $clog2(os_cfg::ISSUE_AHEAD + 1), L = $clog2(os_cfg::LOAD_OPEN + 1), EDGE = $clog2(os_cfg::DRAM_BOUNDARY);
   logic free;
-  logic [3:0] f_open, l_open;
+  logic [F-1:0] f_open;
+  logic [L-1:0] l_open;
   assign free = (!arvalid || arready) && !halt;
   assign f_ack = free && f_v;
-  assign l_ack = free && !f_v && l_v && l_open != MOST;
+  assign l_ack = free && !f_v && l_v && l_open != L'(os_cfg::LOAD_OPEN);
   assign rready = !rid || l_ready || halt;
   assign f_beat = rvalid && !rid;
   assign l_beat = rvalid && rid && !halt;
@@ -29,8 +30,8 @@ module os_read (
         araddr <= {8'b0, f_ack ? f_addr : l_addr};
         arlen <= (f_ack ? f_beats : l_beats) - 1'b1;
       end else if (arready) arvalid <= 1'b0;
-      f_open <= f_open + 4'(f_ack) - 4'(rvalid && rready && !rid && rlast);
-      l_open <= l_open + 4'(l_ack) - 4'(rvalid && rready && rid && rlast);
+      f_open <= f_open + F'(f_ack) - F'(rvalid && rready && !rid && rlast);
+      l_open <= l_open + L'(l_ack) - L'(rvalid && rready && rid && rlast);
     end
 `ifndef SYNTHESIS
   logic held;
@@ -40,8 +41,8 @@ module os_read (
     was <= {arid, araddr, arlen};
     if (!rst) begin
       if (held) a_stable: assert (arvalid && was == {arid, araddr, arlen});
-      if (arvalid) a_4k: assert (32'(araddr[11:0]) + (32'(arlen) + 1)*os_cfg::C <= os_cfg::DRAM_BOUNDARY);
-      if (rvalid) a_expected: assert ((rid ? l_open : f_open) != '0);
+      if (arvalid) a_4k: assert (32'(araddr[EDGE-1:0]) + (32'(arlen) + 1)*os_cfg::C <= os_cfg::DRAM_BOUNDARY);
+      if (rvalid) a_expected: assert (rid ? l_open != '0 : f_open != '0);
     end
   end
 `endif

@@ -40,7 +40,7 @@ module os_store (
   logic [12:0] to_read;
   logic [2:0] held;
   logic [B*8-1:0] word;
-  os_fifo #(.D(4), .W(B*8)) ahead (.clk, .rst, .push(got), .d(rd), .pop(beat && !f_empty), .q(word), .empty(f_empty),
+  dlc_fifo #(.D(4), .W(B*8)) ahead (.clk, .rst, .push(got), .d(rd), .pop(beat && !f_empty), .q(word), .empty(f_empty),
       .full(unused_full));
   assign re = run && to_read != '0 && held != 3'd4 && !halt && !stall;
   always_ff @(posedge clk)
@@ -63,9 +63,11 @@ module os_store (
   logic rows_left, announce, row_over;
   logic [31:0] addr, row, plane, next_row, next_plane;
   logic [7:0] left, beats, owed, y;
-  logic [5:0] z, open;
+  localparam int N = $clog2(os_cfg::STORE_OPEN + 1), EDGE = $clog2(os_cfg::DRAM_BOUNDARY);
+  logic [5:0] z;
+  logic [N-1:0] open;
   os_burst burst (.addr, .left, .beats);
-  assign announce = rows_left && owed == '0 && !awvalid && open != '1 && !halt;
+  assign announce = rows_left && owed == '0 && !awvalid && open != N'(os_cfg::STORE_OPEN) && !halt;
   assign row_over = announce && beats == left;
   assign next_row = row + (32'(sy) << $clog2(B));
   assign next_plane = plane + (32'(sz) << $clog2(B));
@@ -87,7 +89,7 @@ module os_store (
       open <= '0;
     end else begin
       ended <= start && is_end;
-      open <= open + 6'(announce) - 6'(bvalid);
+      open <= open + N'(announce) - N'(bvalid);
       if (awvalid && awready) awvalid <= 1'b0;
       if (announce) begin
         awvalid <= 1'b1;
@@ -141,7 +143,7 @@ module os_store (
     if (!rst) begin
       if (aw_held) a_stable: assert (awvalid && aw_was == {awaddr, awlen});
       if (w_held) a_wstable: assert (wvalid && w_was == {wlast, wstrb, wdata});
-      if (awvalid) a_4k: assert (32'(awaddr[11:0]) + (32'(awlen) + 1)*B <= os_cfg::DRAM_BOUNDARY);
+      if (awvalid) a_4k: assert (32'(awaddr[EDGE-1:0]) + (32'(awlen) + 1)*B <= os_cfg::DRAM_BOUNDARY);
       if (bvalid) a_expected: assert (open != '0);
     end
   end

@@ -29,7 +29,15 @@ TEST_CASE("constants have the same names and values in every language") {
 TEST_CASE("what hardware obeys of memories, counters and registers is in its constants") {
   const std::string sv = emit_systemverilog(mini());
   CHECK_THAT(sv, Contains("  localparam int SEM_BITS = 4;\n"));
+  CHECK_THAT(sv, Contains("  localparam int BUF_WORDS = 64;\n") && Contains("  localparam int TAB_WORDS = 2;\n"));
+  CHECK_THAT(sv, Contains("  localparam int ACC_LOW_AT = 1;\n  localparam int ACC_LOW_STEP = 2;\n"));
+  CHECK_THAT(sv, Contains("  localparam int DRAM_READ_LATENCY = 80;\n"));
   CHECK_THAT(sv, !Contains("_BOUNDARY") && !Contains("_BURST_MAX"));
+  CHECK_THAT(sv, Contains("  localparam int ISSUE_IN_FLIGHT = 1;\n") && !Contains("LD_OPEN"));
+  const std::string timed = emit_systemverilog(need(
+      parse_hw(kMini + "cost: {issue: {ahead: 16, look: 2}, transfers: {ld: {bursts: 1, words: n, open: 9}}}\n", "m")));
+  CHECK_THAT(timed, Contains("  localparam int ISSUE_AHEAD = 16;\n  localparam int ISSUE_LOOK = 2;\n"));
+  CHECK_THAT(timed, Contains("  localparam int LD_OPEN = 9;\n"));
   CHECK_THAT(emit_systemverilog(need(
                  parse_hw(mini_with("read_latency: 80,", "read_latency: 80, burst_max: 16, boundary: 1KiB,"), "m"))),
              Contains("  localparam int DRAM_BOUNDARY = 1024;\n  localparam int DRAM_BURST_MAX = 16;\n"));

@@ -1,5 +1,5 @@
-// A FIFO in registers whose head is visible without a read; D is a power of two.
-module nx_fifo #(parameter int D = 4, parameter int W = 32) (
+// A FIFO in registers whose head is visible without a read; D is a power of two, 2 or more.
+module dlc_fifo #(parameter int D = 4, parameter int W = 32) (
     input  logic clk, rst,
     input  logic push, input logic [W-1:0] d,
     input  logic pop, output logic [W-1:0] q, output logic empty, full);
@@ -21,6 +21,7 @@ module nx_fifo #(parameter int D = 4, parameter int W = 32) (
       if (pop) r <= r + 1'b1;
     end
 `ifndef SYNTHESIS
+  if (D < 2 || D != 2**A) $error("the depth of a FIFO is a power of two");
   always_ff @(posedge clk)
     if (!rst) begin
       a_overflow: assert (!(push && full));
