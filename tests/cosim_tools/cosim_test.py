@@ -38,6 +38,32 @@ def conv():
     onnx.save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), dlc.work / "conv.onnx")
 
 
+def two_programs():
+    """Sums of two scales on both sides of an op that stays on the host; their operands need 9 bits."""
+    graph, initial = [], []
+
+    def constant(name, value):
+        initial.append(numpy_helper.from_array(numpy.asarray(value), name))
+        return name
+
+    def node(op, inputs, output):
+        graph.append(helper.make_node(op, inputs, [output], name=output))
+        return output
+
+    def quantized(x, scale, name):
+        scale, zero = constant(name + "_scale", numpy.float32(scale)), constant(name + "_zero", numpy.int8(100))
+        return node("DequantizeLinear", [node("QuantizeLinear", [x, scale, zero], name + "_q"), scale, zero], name)
+
+    def total(a, b, name):
+        return quantized(node("Add", [quantized(a, 0.004, name + "_a"), quantized(b, 0.005, name + "_b")], name + "_sum"), 0.01, name)
+
+    axis = constant("axis", numpy.int64(3))
+    node("Identity", [total(node("CumSum", [total("x0", "x1", "first"), axis], "host"), "x1", "second")], "y")
+    value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8, 9, 9])
+    g = helper.make_graph(graph, "two", [value("x0"), value("x1")], [value("y")], initial)
+    onnx.save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), dlc.work / "two.onnx")
+
+
 conv()
 dlc.run(hw, "conv.onnx", "-o", "conv.dlca")
 
@@ -63,9 +89,9 @@ predicted = [e for e in json.loads((dlc.work / "p.json").read_text())["traceEven
 same("predicted layers", [e["dur"] for e in predicted if e["cat"] == "layer"], [l["predicted_cycles"] for l in layers])
 
 # ---- JUnit
-suite = xml.parse(dlc.work / "good.xml").getroot().find("testsuite")
-same("tests", (suite.get("tests"), suite.get("failures"), suite.get("skipped")), (str(len(layers) + 1), "0", "0"))
-same("cases", [c.get("name") for c in suite.iter("testcase")][:-1], [l["name"] for l in layers])
+suite = good = xml.parse(dlc.work / "good.xml").getroot().find("testsuite")
+same("tests", (suite.get("tests"), suite.get("failures"), suite.get("skipped")), (str(len(layers) + 2), "0", "0"))
+same("cases", [c.get("name") for c in suite.iter("testcase")][1:-1], [l["name"] for l in layers])
 properties = {p.get("name"): p.get("value") for p in suite.iter("property")}
 same("properties", (properties["cycles"], properties["seed"], properties["writes"]), (str(result["cycles"]), "1", str(result["writes"])))
 bad = dlc.json("cosim", "m.dlca", "--device", f"asic:cosim?library={mutant}", "--junit", "bad.xml", code=1)
@@ -75,6 +101,33 @@ same("the layer that fails", [c.get("name") for c in wrong], [bad["first_differe
 at = [l["name"] for l in layers].index(wrong[0].get("name"))
 same("skipped behind it", [c.get("name") for c in suite.iter("testcase") if c.find("skipped") is not None], [l["name"] for l in layers[at + 1:]])
 check("how to go on", "dlc cosim m.cosim" in wrong[0].find("failure").text)
+
+# What cannot begin is an error of a test that every run has.
+(dlc.work / "broken.dlca").write_bytes((dlc.work / "m.dlca").read_bytes()[:1000])
+dlc.run("conv.onnx", "-o", "other.dlca")
+for model, device, why in [("absent.dlca", "asic:cosim", "absent.dlca"), ("broken.dlca", "asic:cosim", "broken.dlca"),
+                           ("other.dlca", "asic:cosim", "nothing in this model can be co-simulated"),
+                           ("m.dlca", "asic:cosim?library=none.so", "none.so"), ("m.dlca", "asic:cosim?latency=x", "needs a number")]:
+    (dlc.work / "error.xml").unlink(missing_ok=True)
+    dlc.run("cosim", model, "--device", device, "--junit", "error.xml", code=1)
+    suite = xml.parse(dlc.work / "error.xml").getroot().find("testsuite")
+    same(f"{model} on {device}", [suite.get(k) for k in ("tests", "failures", "errors", "skipped")], ["1", "0", "1", "0"])
+    test = next(suite.iter("testcase"))
+    same("its name is that of the test which passes", test.get("name"), next(c.get("name") for c in good.iter("testcase")))
+    check(f"why: {test.find('error').get('message')}", why in test.find("error").get("message"))
+
+# ---- two programs of one model that differ: a replay bundle of each
+two_programs()
+dlc.run(hw, "two.onnx", "-o", "two.dlca")
+dlc.run("cosim", "two.dlca")
+bad = dlc.json("cosim", "two.dlca", "--device", f"asic:cosim?library={mutant}", code=1)
+bundles = [p["counters"]["bundle"] for p in bad["partitions"] if "bundle" in p["counters"]]
+same("bundles", (len(bundles), len(set(bundles)), {str(pathlib.Path(b).parent) for b in bundles}), (2, 2, {"two.cosim"}))
+for p in bad["partitions"]:
+    if "bundle" in p["counters"]:
+        again = dlc.json("cosim", p["counters"]["bundle"], code=1)
+        same("the replay", again["first_difference"], p["counters"]["first_difference"])
+same("two lines say how to replay", dlc.run("cosim", "two.dlca", "--device", f"asic:cosim?library={mutant}", code=1).count("to replay it: dlc cosim two.cosim/"), 2)
 
 # ---- golden cycles, exact in both directions
 dlc.run("cosim", "m.dlca", "--write-cycles", "cycles.txt")

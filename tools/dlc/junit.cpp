@@ -43,7 +43,7 @@ std::vector<JunitSuite::Case> cosim_cases(std::span<const Stream> streams, const
     const std::string group = fmt::format("partition{}", s.partition);
     const auto at = first.is_object() ? field<int64_t>(first, "instruction") : int64_t{-1};
     for (const AcceleratorLayer& l : s.image().layers) {
-      JunitSuite::Case c{group, l.name, {}, {}, {}};
+      JunitSuite::Case c{group, l.name, {}, {}, {}, {}};
       if (first.is_object() && l.first <= at && at < l.end) {
         c.failure = fmt::format("{}[{}]: RTL {}, simulator {}", field<std::string>(first, "memory"),
                                 field<int64_t>(first, "address"), field<std::string>(first, "rtl"),
@@ -60,7 +60,7 @@ std::vector<JunitSuite::Case> cosim_cases(std::span<const Stream> streams, const
       }
       cases.push_back(std::move(c));
     }
-    cases.push_back({group, "the RTL comes to the program's end", stopped, "", ""});
+    cases.push_back({group, "the RTL comes to the program's end", stopped, "", "", ""});
   }
   return cases;
 }
@@ -68,10 +68,11 @@ std::vector<JunitSuite::Case> cosim_cases(std::span<const Stream> streams, const
 std::string junit_xml(const JunitSuite& suite) {
   const auto failures = std::ranges::count_if(suite.cases, [](const auto& c) { return !c.failure.empty(); });
   const auto skipped = std::ranges::count_if(suite.cases, [](const auto& c) { return !c.skipped.empty(); });
+  const auto errors = std::ranges::count_if(suite.cases, [](const auto& c) { return !c.error.empty(); });
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n";
   out += fmt::format(
-      "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{:.3f}\">\n",
-      escaped(suite.name), suite.cases.size(), failures, skipped, suite.seconds);
+      "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3f}\">\n",
+      escaped(suite.name), suite.cases.size(), failures, errors, skipped, suite.seconds);
   out += "    <properties>\n";
   for (const auto& [name, value] : suite.properties)
     out += fmt::format("      <property name=\"{}\" value=\"{}\"/>\n", escaped(name), escaped(value));
@@ -82,6 +83,8 @@ std::string junit_xml(const JunitSuite& suite) {
     if (!c.failure.empty())
       out += fmt::format(">\n      <failure message=\"{}\">{}</failure>\n    </testcase>\n", escaped(c.failure),
                          escaped(c.detail));
+    else if (!c.error.empty())
+      out += fmt::format(">\n      <error message=\"{}\"/>\n    </testcase>\n", escaped(c.error));
     else if (!c.skipped.empty())
       out += fmt::format(">\n      <skipped message=\"{}\"/>\n    </testcase>\n", escaped(c.skipped));
     else

@@ -19,6 +19,7 @@ struct JunitSuite {
     std::string group, name;
     std::string failure, detail;  // failure: empty where it passed
     std::string skipped;          // why it says nothing
+    std::string error;            // why it could not be tried
   };
   std::vector<Case> cases;
 };

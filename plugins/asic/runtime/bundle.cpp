@@ -1,6 +1,7 @@
 #include "plugins/asic/runtime/bundle.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -38,11 +39,20 @@ class CosimExecutable : public Executable {
   std::string counters() override { return json_.dump(); }
 
  private:
+  std::string hash_of(std::span<const Tensor> inputs) const {
+    uint64_t hash = XXH3_64bits(bytes_.data(), bytes_.size());
+    for (const Tensor& t : inputs) {
+      const std::vector<std::byte> npy = to_npy(t);
+      hash = XXH3_64bits_withSeed(npy.data(), npy.size(), hash);
+    }
+    return fmt::format("{:016x}", hash);
+  }
   Result<> write_bundle(const CosimReport& report, std::span<const Tensor> inputs) {
     std::error_code error;
-    fs::create_directories(uri_.bundle, error);
-    if (error) return fail({uri_.bundle, 0, 0, {}}, "cannot make the folder: " + error.message());
-    const auto file = [&](const std::string& name) { return uri_.bundle + "/" + name; };
+    const std::string folder = uri_.each ? uri_.bundle + "/" + hash_of(inputs) : uri_.bundle;
+    fs::create_directories(folder, error);
+    if (error) return fail({folder, 0, 0, {}}, "cannot make the folder: " + error.message());
+    const auto file = [&](const std::string& name) { return folder + "/" + name; };
     DLC_CHECK(write_file(file("executable.bin"), bytes_));
     DLC_CHECK(write_file(file("program.txt"), disassemble(*loaded_->hw, loaded_->image.program)));
     ordered_json names = ordered_json::array();
@@ -50,7 +60,7 @@ class CosimExecutable : public Executable {
       names.push_back(fmt::format("input{}.npy", i));
       DLC_CHECK(write_file(file(names.back()), to_npy(inputs[i])));
     }
-    json_["bundle"] = uri_.bundle;
+    json_["bundle"] = folder;
     DLC_CHECK(write_wave(report, inputs, file("wave.fst")));
     ordered_json said = json_;
     said.erase("times");

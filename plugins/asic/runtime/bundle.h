@@ -19,7 +19,7 @@
 namespace dlc::asic {
 
 // Runs the RTL and the functional simulator; its results are the RTL's. With `uri.bundle`, a difference is written
-// there.
+// there; with `uri.each` in a folder of its own there, since a model may have several programs that differ.
 Result<std::unique_ptr<Executable>> make_cosim(DeviceUri uri, std::shared_ptr<const Loaded> loaded,
                                                std::span<const std::byte> executable);
 

@@ -17,6 +17,7 @@ struct DeviceUri {
                         // ?seed= ?latency= ?jitter= ?backpressure= ?stall=
   bool times = false;   // rtl, cosim ?times=1: the counters have the times of every instruction
   std::string bundle;   // cosim ?bundle=: folder for what is needed to replay a difference
+  bool each = false;    // cosim ?bundles=: a folder in it for each program and its inputs, by their hash
   std::string library;  // ?library=: of the verilated model; otherwise found by arch_hash
 };
 Result<DeviceUri> parse_device_uri(const std::string& uri);
