@@ -10,6 +10,7 @@
 #include "dlc/base/checked.h"
 #include "dlc/hw/check_program.h"
 #include "dlc/kernel/access.h"
+#include "dlc/program/alias.h"
 
 namespace dlc {
 
@@ -33,6 +34,9 @@ class Compiler {
         options_(options) {}
 
   Result<AcceleratorImage> run() {
+    // What only moves elements is not done where its result can be a part of something else.
+    DLC_CHECK(
+        alias_sets(p_, {.align = hw_.state_of(machine_.arena).align, .lanes = machine_.lanes, .in_place = false}));
     for (size_t s = 0; s < hw_.spaces.size(); ++s) {
       const int i = static_cast<int>(s);
       if (hw_.spaces[s].segment >= 0 && i != machine_.weights && i != machine_.arena && i != machine_.code)
@@ -42,20 +46,21 @@ class Compiler {
     Emitter emitter(machine_, places_);
     for (const Call& call : p_.calls) {
       const Loc where = map::place_of(p_, call);
-      const auto mapping = mapper_.map(p_, call);
-      if (!mapping) {
-        const Refusal& r = mapping.error();
+      const auto parts = mapper_.map(p_, call);
+      if (!parts) {
+        const Refusal& r = parts.error();
         return fail({r.yaml_line > 0 ? hw_.file : "", r.yaml_line, 0, where.node}, r.why, r.next);
       }
       AcceleratorLayer layer;
       layer.name = where.node;
       layer.first = static_cast<int64_t>(emitter.program.size());
-      DLC_CHECK(emitter.call(mapping->chain, mapping->tiling, where));
+      emitter.begin_layer();
+      for (const Mapping& part : *parts) DLC_CHECK(emitter.call(part.chain, part.tiling, where));
       layer.end = static_cast<int64_t>(emitter.program.size());
-      layer.macs = map::used_macs(*mapping->chain.target,
+      layer.macs = map::used_macs(*parts->front().chain.target,
                                   macs(p_.kernels[static_cast<size_t>(call.kernel)]).constant().value_or(0));
-      layer.plan = mapping->plan();
-      layer.tile = mapping->tile();
+      layer.plan = parts->front().plan();
+      layer.tile = parts->front().tile();
       out_.layers.push_back(std::move(layer));
     }
     DLC_CHECK(check_entry(p_, {}));  // its sizes are numbers
@@ -159,7 +164,7 @@ class Compiler {
   const Footprints& footprints_;
   const Machine& machine_;
   const HwDescription& hw_;
-  const Program& p_;
+  Program p_;
   const AcceleratorOptions& options_;
   AcceleratorImage out_;
   std::vector<int> io_;

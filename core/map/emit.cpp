@@ -85,7 +85,7 @@ Result<> Emitter::copy(const Copy& c) {
     loc.node = where_.node;
     return fail(std::move(loc), std::string(ok.error().message()));
   }
-  tiles.insert(tiles.end(), program.size() - before, tile_);
+  tiles.insert(tiles.end(), program.size() - before, before_ + tile_);
   return {};
 }
 
@@ -113,6 +113,7 @@ Result<> Emitter::call(const Chain& chain, const Tiling& tiling, const Loc& wher
     ++tile_;
   }
   ++calls_;
+  before_ += tile_;
   return {};
 }
 
@@ -219,7 +220,7 @@ Result<> Emitter::issue(size_t p, const Box& box, bool accumulate) {
   base.back() = temp_address_[p];
   DLC_TRY(Instruction instruction, at_addresses(plan, box, base, shape->instruction, accumulate));
   program.push_back(std::move(instruction));
-  tiles.push_back(tile_);
+  tiles.push_back(before_ + tile_);
   for (auto& [state, r] : rings_) r.release();
   if (plan.store.kind == OperandKind::data) return store_result(plan, box, base.back());
   return {};

@@ -42,7 +42,8 @@ class Emitter {
   Emitter(const Machine& machine, std::map<int, Place> places, bool trial = false)
       : machine_(machine), places_(std::move(places)), copier_(machine), trial_(trial) {}
 
-  Result<> call(const Chain& chain, const Tiling& tiling, const Loc& where);
+  void begin_layer() { before_ = 0; }
+  Result<> call(const Chain& chain, const Tiling& tiling, const Loc& where);  // or a part of one
 
   std::vector<Instruction> program;
   std::vector<int32_t> tiles;
@@ -85,6 +86,7 @@ class Emitter {
   Loc where_;
   int calls_ = 0;
   int32_t tile_ = 0;
+  int32_t before_ = 0;                     // tiles of the layer's parts before this one
   std::vector<Box> tiles_;                 // of the call
   int64_t ahead_ = 0;                      // words that the first tile may wait for others' constants
   std::map<std::string, int64_t> loaded_;  // how many tiles of a group of constants

@@ -54,14 +54,24 @@ std::string Mapping::tile() const {
   return out;
 }
 
-std::expected<Mapping, Refusal> Mapper::map(const Program& p, const Call& call) {
-  auto made = make_target(p, call, machine_.lanes);
-  if (!made) {
-    Refusal r = refusal("no instruction", made.error());
+std::expected<std::vector<Mapping>, Refusal> Mapper::map(const Program& p, const Call& call) {
+  auto parts = make_targets(p, call, machine_.lanes);
+  if (!parts) {
+    Refusal r = refusal("no instruction", parts.error());
     r.why = "no instruction computes this: " + r.why;
     return std::unexpected(std::move(r));
   }
-  const auto target = std::make_shared<const Target>(std::move(*made));
+  std::vector<Mapping> out;
+  for (Target& part : *parts) {
+    auto mapping = map(p, call, std::move(part));
+    if (!mapping) return std::unexpected(std::move(mapping).error());
+    out.push_back(std::move(*mapping));
+  }
+  return out;
+}
+
+std::expected<Mapping, Refusal> Mapper::map(const Program& p, const Call& call, Target part) {
+  const auto target = std::make_shared<const Target>(std::move(part));
   const std::string kind = kind_of(*target);
   // What is said against a call has names in it.
   std::string named = kind;

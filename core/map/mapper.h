@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/map/emit.h"
 #include "dlc/program/refusal.h"
@@ -30,13 +31,15 @@ class Mapper {
 
   const HwDescription& hw() const { return *hw_; }
   const Machine& machine() const { return machine_; }
-  std::expected<Mapping, Refusal> map(const Program& p, const Call& call);
+  // One for each part of its result.
+  std::expected<std::vector<Mapping>, Refusal> map(const Program& p, const Call& call);
 
  private:
   struct Known {
     std::vector<Plan> plans;
     Tiling tiling;
   };
+  std::expected<Mapping, Refusal> map(const Program& p, const Call& call, Target part);
   std::expected<Known, Refusal> search(const Program& p, const Call& call,
                                        const std::shared_ptr<const Target>& target) const;
 

@@ -118,6 +118,9 @@ Result<> emit_copy(const Machine& machine, Copy c, std::vector<Instruction>& out
       ++d;
     }
   }
+  // An instruction's rows are words side by side: words that are not are rows of one.
+  if (c.dims.front().count > 1 && c.dims.front().stride != m->lanes)
+    c.dims.insert(c.dims.begin(), CopyDim{1, m->lanes, 0, -1});
   std::string why;
   if (const auto i = solve(machine, *m, c, why)) {
     out.push_back(*i);

@@ -54,8 +54,26 @@ int64_t step_of(const Target& t, const Line& line, int64_t words) {
 
 }  // namespace
 
+namespace {
+
+// Of what a box stores in a dim: what lies between is not written. 0: the box leaves some of it out.
+int64_t step_of_store(const Line& line, const Box& box) {
+  int64_t step = 0, reach = 0, points = 1;
+  for (size_t l = 0; l < box.extent.size(); ++l) {
+    if (box.extent[l] == 1 || line.coefficients[l] == 0) continue;
+    step = std::gcd(step, line.coefficients[l]);
+    reach += line.coefficients[l] * (box.extent[l] - 1);
+    points *= box.extent[l];
+  }
+  if (step == 0) return 1;
+  return reach / step + 1 == points ? step : 0;
+}
+
+}  // namespace
+
 std::optional<Region> region_of(const Target& t, const Operand& o, const Layout& layout, const Box& box) {
   if (o.lines.size() != o.index.size()) return std::nullopt;
+  const bool stores = o.tensor == t.output;
   Region r;
   const auto words = layout.words();
   for (size_t d = 0; d < o.lines.size(); ++d) {
@@ -71,7 +89,10 @@ std::optional<Region> region_of(const Target& t, const Operand& o, const Layout&
       low += c * box.offset[l];
       reach += c * (box.extent[l] - 1);
     }
-    const int64_t step = blocked || d + 1 == o.lines.size() ? 1 : step_of(t, o.lines[d], words[d]);
+    int64_t step = 1;
+    if (!blocked && stores) step = step_of_store(o.lines[d], box);
+    if (!blocked && !stores && d + 1 < o.lines.size()) step = step_of(t, o.lines[d], words[d]);
+    if (step == 0) return std::nullopt;
     r.base.push_back(low);
     r.extent.push_back(reach / step + 1);
     r.may_leave.push_back(low < 0 || low + reach >= words[d]);

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <set>
 
+#include "core/kernel/fit.h"
 #include "core/map/value.h"
+#include "core/passes/copy.h"
+#include "core/program/pieces.h"
 #include "dlc/base/checked.h"
 #include "dlc/kernel/access.h"
 
@@ -23,25 +26,36 @@ using Values = std::map<std::string, Expr, std::less<>>;
 
 class TargetMaker {
  public:
-  TargetMaker(const Program& p, const Call& call, int64_t lanes) : p_(p), call_(call), lanes_(lanes) {}
+  // Of a kernel that stores once into its result.
+  TargetMaker(const Program& p, const Call& call, Kernel kernel, int64_t lanes) : p_(p), call_(call), lanes_(lanes) {
+    out_.kernel = std::move(kernel);
+  }
 
-  Result<Target> run() {
-    out_.kernel = p_.kernels[static_cast<size_t>(call_.kernel)];
+  // More than one where a division of its loops has a remainder.
+  Result<> run(std::vector<Target>& targets) {
     where_.node = call_.locations.empty() ? out_.kernel.name : call_.locations.front();
     DLC_CHECK(tensors());
     DLC_CHECK(inline_all());
+    fit_indices();
     fold_constants();
     DLC_CHECK(take_fills());
     DLC_CHECK(resolve_views());
-    DLC_CHECK(split_divisions());
+    return finish(targets);
+  }
+
+ private:
+  Result<> finish(std::vector<Target>& targets) {
+    std::vector<TargetMaker> rest;
+    DLC_CHECK(split_divisions(rest));
     DLC_CHECK(split_lanes());
     DLC_CHECK(fill_sums());
     out_.value = shared(canonical(out_.value, out_.kernel, out_.ranges));
     out_.kernel.body.clear();
-    return std::move(out_);
+    targets.push_back(std::move(out_));
+    for (TargetMaker& r : rest) DLC_CHECK(r.finish(targets));
+    return {};
   }
 
- private:
   [[nodiscard]] std::unexpected<Error> refuse(const std::string& why) const { return fail(where_, why); }
   bool is_data(int tensor) const { return !out_.constants.contains(tensor); }
 
@@ -89,7 +103,8 @@ class TargetMaker {
       for (const Val& i : s.indices) {
         const auto e = val::as_expr(i);
         const auto var = e ? e->as_symbol() : std::nullopt;
-        if (!var && !(e && e->is(0))) return refuse("a store at computed places");
+        const bool whole = var || (e && e->is(0));
+        if (!whole && (s.tensor != out_.output || !is_step(i, s.loops))) return refuse("a store at computed places");
         d.loops.emplace_back(var.value_or(""));
       }
       d.value = with_temps(renamed(s.value), temps);
@@ -112,6 +127,15 @@ class TargetMaker {
         for (const Loop& l : n.loops) add_loop(l, true);
     });
     return ok;
+  }
+
+  // One of the loops, or none, and a number.
+  static bool is_step(const Val& index, const std::vector<Loop>& loops) {
+    const auto e = val::as_expr(index);
+    if (!e) return false;
+    for (const Loop& l : loops)
+      if ((*e - Expr::symbol(l.var)).constant()) return true;
+    return e->constant().has_value();
   }
 
   void add_loop(const Loop& l, bool reduction) {
@@ -152,6 +176,23 @@ class TargetMaker {
   }
 
   // ---- literals and fills
+
+  // An index that is computed from constants in floats (a nearest neighbour) is the Expr that says the same.
+  void fit_indices() {
+    out_.value = rewrite(out_.value, [&](const Val& n) -> Val {
+      if (n->kind != ValKind::read) return nullptr;
+      const auto constant = out_.constants.find(n->tensor);
+      if (constant != out_.constants.end() && constant->second.dtype().is_float()) {
+        return known_element(constant->second, n->args);
+      }
+      std::vector<Val> args;
+      for (const Val& a : n->args) {
+        const auto e = fit_index(a, out_.ranges);
+        args.push_back(e ? val::index(*e) : a);
+      }
+      return val::read(n->tensor, out_.kernel.tensors[static_cast<size_t>(n->tensor)].dtype, std::move(args));
+    });
+  }
 
   // Scalars become literals, inside a reduction also tensors of one element (a zero point that broadcasts). Per-channel
   // constants stay tensors even when all their elements are equal: an instruction reads them from a memory.
@@ -219,13 +260,17 @@ class TargetMaker {
       const int root = root_buffer(p_, out_.buffers[t]);
       if (root == out_.buffers[t]) continue;
       const TensorType& whole = p_.buffers[static_cast<size_t>(root)].type;
+      int64_t bytes = 0;  // from where that one begins
       for (int b = out_.buffers[t]; p_.buffers[static_cast<size_t>(b)].alias;
            b = p_.buffers[static_cast<size_t>(b)].alias->base) {
         const ProgramBuffer& part = p_.buffers[static_cast<size_t>(b)];
-        if (!part.alias->byte_offset.is(0)) return refuse("a view of a part of a tensor");
-        if (part.type.dtype != whole.dtype || elements(part.type.shape) != elements(whole.shape))
+        const auto offset = part.alias->byte_offset.constant();
+        if (!offset || part.type.dtype != whole.dtype) return refuse("a view of another type");
+        bytes += *offset;
+        if (part.alias->replaces && (*offset != 0 || elements(part.type.shape) != elements(whole.shape)))
           return refuse("a value in the place of another that has not its size");
       }
+      const int64_t first = bytes / whole.dtype.bytes();
       const std::vector<int64_t> from = out_.shapes[t];
       std::vector<int64_t> to;
       for (const Expr& e : p_.buffers[static_cast<size_t>(root)].type.shape) to.push_back(e.constant().value_or(1));
@@ -238,7 +283,7 @@ class TargetMaker {
           if (!e) return nullptr;
           index.push_back(*e);
         }
-        const auto in_root = unviewed(index, from, to);
+        const auto in_root = unviewed(index, from, to, first);
         ok &= in_root.has_value();
         if (!in_root) return nullptr;
         std::vector<Val> args;
@@ -246,7 +291,7 @@ class TargetMaker {
         return val::read(n->tensor, out_.kernel.tensors[t].dtype, args);
       });
       if (static_cast<int>(t) == out_.output) {
-        const auto in_root = unviewed(out_.output_index, from, to);
+        const auto in_root = unviewed(out_.output_index, from, to, first);
         ok &= in_root.has_value();
         if (in_root) out_.output_index = *in_root;
       }
@@ -257,13 +302,14 @@ class TargetMaker {
     return {};
   }
 
-  // The index in a tensor of shape `to` of what `index` reads of a view of it of shape `from`. Outside the view stands
+  // The index in a tensor of shape `to` of what `index` reads of a view of it of shape `from`, which begins with its
+  // element `first`. Outside the view stands
   // its fill: an index that leaves the view must leave the whole tensor too, in a dim that is no part of another.
   //
   //   X[0, 0, y - 1, x]   of [1, 1, 1, 8], a view of [1, 1, 8, 1]:   [0, 0, x, y - 1]
   //   X[0, 0, y - 1, x]   of [1, 1, 4, 8], a view of [1, 1, 32]:     none, 8 * y + x - 8 is also row 0 of x + 8
   std::optional<std::vector<Expr>> unviewed(const std::vector<Expr>& index, const std::vector<int64_t>& from,
-                                            const std::vector<int64_t>& to) const {
+                                            const std::vector<int64_t>& to, int64_t first) const {
     std::vector<Expr> out(to.size(), Expr(0));
     std::vector<bool> taken(to.size(), false);
     const auto step = [](const std::vector<int64_t>& shape, size_t d) {
@@ -294,6 +340,7 @@ class TargetMaker {
       out[*o] = index[d];
       taken[*o] = true;
     }
+    flat += first;
     int64_t stride = 1;
     for (size_t d = to.size(); d-- > 0; stride *= to[d])
       if (to[d] > 1 && !taken[d]) out[d] = d == 0 ? floor_div(flat, stride) : mod(floor_div(flat, stride), to[d]);
@@ -350,16 +397,38 @@ class TargetMaker {
   }
 
   // A loop inside `// c` or `% c` becomes two, so that every index is affine.
-  Result<> split_divisions() {
+  // What is left of a loop behind whole steps is stored by a target of its own.
+  Result<> split_divisions(std::vector<TargetMaker>& rest) {
     put({});
     for (int round = 0; round < 16; ++round) {
       std::string var;
       int64_t by = 0;
       for_each_index([&](int, const Expr& e) { find_division(e, var, by); });
       if (var.empty()) return {};
+      const int64_t n = std::ranges::find(out_.loops, var, &TargetLoop::var)->extent, whole = n / by * by;
+      if (whole > 0 && whole < n && is_row(var)) {
+        rest.push_back(*this);
+        rest.back().keep(var, whole, n);
+        keep(var, 0, whole);
+      }
       split(var, by);
     }
     return refuse("an index that is not affine");
+  }
+
+  // Whether the result is stored row by row along the loop: what pads a vector may be written, other rows may not.
+  bool is_row(const std::string& var) const {
+    for (size_t d = 0; d < out_.output_index.size(); ++d)
+      if (static_cast<int>(d) != blocked_dim(out_.output_index.size()) && out_.output_index[d].mentions(var))
+        return true;
+    return false;
+  }
+
+  // The loop's points [first, end) only.
+  void keep(const std::string& var, int64_t first, int64_t end) {
+    std::ranges::find(out_.loops, var, &TargetLoop::var)->extent = end - first;
+    out_.ranges[var] = Range(0, std::max<int64_t>(end - first - 1, 1));
+    if (first > 0) put({{var, Expr::symbol(var) + first}});
   }
 
   void find_division(const Expr& e, std::string& var, int64_t& by) const {
@@ -565,8 +634,21 @@ class TargetMaker {
 
 }  // namespace
 
-Result<Target> make_target(const Program& p, const Call& call, int64_t lanes) {
-  return TargetMaker(p, call, lanes).run();
+Result<std::vector<Target>> make_targets(const Program& p, const Call& call, int64_t lanes) {
+  Kernel k = p.kernels[static_cast<size_t>(call.kernel)];
+  detail::split_choices(k, p.symbols);
+  const auto stores = [&](const Stmt& s) {
+    return s.kind == Stmt::Kind::assign && std::ranges::find(k.outputs, s.tensor) != k.outputs.end();
+  };
+  const auto count = std::ranges::count_if(k.body, stores);
+  std::vector<Target> out;
+  for (std::ptrdiff_t i = 0; i < std::max<std::ptrdiff_t>(count, 1); ++i) {
+    Kernel one = k;
+    std::ptrdiff_t at = 0;
+    if (count > 1) std::erase_if(one.body, [&](const Stmt& s) { return stores(s) && at++ != i; });
+    DLC_CHECK(TargetMaker(p, call, std::move(one), lanes).run(out));
+  }
+  return out;
 }
 
 }  // namespace dlc::map

@@ -1,11 +1,13 @@
-// Target: one call of a program as the matcher sees it: one value over numeric loops.
+// Target: one store of a call of a program as the matcher sees it: one value over numeric loops.
 //
 //   acc[n, o, y, x] = sum[ci, kh, kw] ((X[n, ci, y + kh - 1, x + kw - 1] - 3) ?: 0) * W[o, ci, kh, kw]
 //   Y[n, o, y, x]   = sat8(requant(acc[n, o, y, x] + B[o], M[o], S[o]) + 5, -128, 127)
 //
 // becomes Y[...] = sat8(requant(sum(...) + B[...], M[...], S[...]) + 5, ...) with o -> 16*o.1 + o.0 and ci likewise, X
 // filled with 3 outside its bounds, and scalar constants as literals. Temporaries are gone: the instructions decide
-// what is kept. Activations are blocked: [n][c / lanes][h][w][lanes], their dim 1 (dim 0 of a vector) by lanes.
+// what is kept. A call that puts its result together has one for each part: Y[n, c] = A[n, c] ?: B[n, c - 16] is
+// Y[n, c] = A[n, c] and Y[n, c + 16] = B[n, c]. Activations are blocked: [n][c / lanes][h][w][lanes], their dim 1 (dim
+// 0 of a vector) by lanes.
 #pragma once
 
 #include <map>
@@ -61,6 +63,6 @@ struct Target {
 // What holds `buffer` in the end, after aliases.
 int root_buffer(const Program& p, int buffer);
 
-Result<Target> make_target(const Program& p, const Call& call, int64_t lanes);
+Result<std::vector<Target>> make_targets(const Program& p, const Call& call, int64_t lanes);
 
 }  // namespace dlc::map

@@ -26,11 +26,17 @@ struct NamedRule {
 
 // By the op whose result is quantised; what is in none of these may still be a table.
 constexpr NamedRule kRules[] = {
-    {"conv", "conv", commit_conv},       {"matmul", "product", commit_product},
-    {"gemm", "product", commit_product}, {"softmax", "softmax", commit_softmax},
-    {"add", "sum", commit_sum},          {"mul", "product of two", commit_mul},
-    {"avg_pool", "pool", commit_pool},   {"reduce_mean", "pool", commit_pool},
-    {"concat", "concat", commit_concat}, {"dequantize_linear", "requantize", commit_requantize},
+    {"conv", "conv", commit_conv},
+    {"conv_transpose", "conv", commit_conv_transpose},
+    {"matmul", "product", commit_product},
+    {"gemm", "product", commit_product},
+    {"softmax", "softmax", commit_softmax},
+    {"add", "sum", commit_sum},
+    {"mul", "product of two", commit_mul},
+    {"avg_pool", "pool", commit_pool},
+    {"reduce_mean", "pool", commit_pool},
+    {"concat", "concat", commit_concat},
+    {"dequantize_linear", "requantize", commit_requantize},
 };
 
 void append(std::vector<std::string>& to, const std::vector<std::string>& more) {

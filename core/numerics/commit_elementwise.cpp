@@ -12,7 +12,13 @@ namespace {
 
 std::string name_of(const Site& s) { return s.locations.empty() ? std::string("layer") : s.locations.front(); }
 
-// Both operands quantised and of the result's shape.
+// A dim of one element is repeated, but not the channels: a vector is walked as it lies.
+bool is_repeated(const std::vector<Expr>& shape, const std::vector<Expr>& to) {
+  if (shape == to) return true;
+  return shape.size() == to.size() && to.size() > 1 && shape[1] == to[1];
+}
+
+// Both operands quantised and of the result's shape, or one repeated.
 Result<Attempt<std::pair<Quantized, Quantized>>> operands(Rewriter& r, const Site& s) {
   const Node n = r.graph().node(s.root);
   DLC_TRY(const auto a, r.dequantized(n.inputs[0]));
@@ -20,8 +26,8 @@ Result<Attempt<std::pair<Quantized, Quantized>>> operands(Rewriter& r, const Sit
   if (!a || !b) return Refused{"an operand is not quantised per tensor"};
   const Graph& g = r.graph();
   const auto& shape = g.value(n.outputs[0]).type.shape;
-  if (g.value(a->value).type.shape != shape || g.value(b->value).type.shape != shape)
-    return Refused{"an operand is broadcast"};
+  if (!is_repeated(g.value(a->value).type.shape, shape) || !is_repeated(g.value(b->value).type.shape, shape))
+    return Refused{"an operand is broadcast along its channels"};
   return std::pair{*a, *b};
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "core/numerics/rewriter.h"
+#include "dlc/base/checked.h"
 
 namespace dlc::numerics {
 
@@ -94,6 +95,78 @@ RuleResult commit_conv(Rewriter& r, const Site& s) {
   DLC_TRY(const ValueId zero, r.scalar(kS8, x->zero, name + ".zero"));
   const ValueId weight = r.constant(w->q, name + ".weight");
   DLC_TRY(const ValueId acc, r.add("int_conv", {x->value, weight, bias, zero}, n.attrs, s));
+  return scale_channels(r, s, acc, x->scale, w->scales, channels, 1);
+}
+
+namespace {
+
+// The kernel of a transposed convolution [c, o, k...] with taps of 0 before and behind those it has.
+Result<Tensor> with_taps(const Tensor& w, const std::vector<int64_t>& before, const std::vector<int64_t>& behind) {
+  std::vector<int64_t> shape = w.shape();
+  for (size_t d = 0; d < before.size(); ++d) shape[d + 2] += before[d] + behind[d];
+  DLC_TRY(Tensor out, Tensor::make(kS8, shape));
+  for (int64_t i = 0; i < out.elements(); ++i) out.set_int(i, 0);
+  for (int64_t i = 0; i < w.elements(); ++i) {
+    int64_t at = 0, rest = i, stride = 1;
+    for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
+      at += (rest % w.shape()[d] + (d < 2 ? 0 : before[d - 2])) * stride;
+      rest /= w.shape()[d];
+    }
+    out.set_int(at, w.get_int(i));
+  }
+  return out;
+}
+
+}  // namespace
+
+RuleResult commit_conv_transpose(Rewriter& r, const Site& s) {
+  const Node n = r.graph().node(s.root);
+  const Attributes given = r.attributes(n);
+  DLC_TRY(const auto x, r.dequantized(n.inputs[0]));
+  if (!x) return Refused{"the input is not quantised per tensor"};
+  const auto w = r.dequantized_weight(n.inputs[1]);
+  if (!w) return Refused{"the weight is not a quantised constant with zero point 0"};
+  if (w->axis >= 0 && w->axis != 1) return Refused{"the weight is not quantised per output channel"};
+  if (given.integer("group") != 1) return Refused{"it has groups"};
+  const auto rank = static_cast<size_t>(w->q.rank()) - 2;
+  const auto stride = given.list("stride", rank), dilation = given.list("dilation", rank);
+  const auto lo = given.list("pad_lo", rank), hi = given.list("pad_hi", rank), more = given.list("out_pad", rank);
+  if (!stride || !dilation || !lo || !hi || !more) return Refused{"the window has not one size for each spatial axis"};
+  std::vector<int64_t> before, behind;
+  std::vector<Expr> pad_lo, pad_hi;
+  for (size_t d = 0; d < rank; ++d) {
+    const auto by = (*stride)[d].constant(), pad = (*lo)[d].constant();
+    if (!by || !pad || *by < 1 || !(*dilation)[d].is(1))
+      return Refused{"the window is dilated, or its stride symbolic"};
+    const int64_t taps = w->q.shape()[d + 2];
+    before.push_back(ceil_div(*pad, *by) * *by - *pad);
+    behind.push_back(ceil_div(taps + before[d], *by) * *by - taps - before[d]);
+    pad_lo.push_back((*lo)[d] + before[d]);
+    pad_hi.push_back((*hi)[d] + behind[d] - (*more)[d]);
+  }
+  const int64_t channels = w->q.shape()[1];
+  const std::string name = s.locations.empty() ? std::string("conv") : s.locations.front();
+  ValueId bias = kNoValue;
+  std::vector<int64_t> biases;
+  if (has(n, 2)) {
+    const auto values = r.constant_values(n.inputs[2]);
+    if (!values) return Refused{"the bias is not constant"};
+    DLC_TRY(const auto integers, integer_bias(*values, x->scale, w->scales));
+    if (!integers) return Refused{integers.why()};
+    biases = *integers;
+  }
+  const int64_t window = w->q.elements() / std::max<int64_t>(w->q.shape()[0] * channels, 1);
+  DLC_TRY(const auto no, wraps(r, *x, w->q, biases, channels, [&](int64_t i) { return i / window % channels; }));
+  if (no) return *no;
+  if (r.records().find("int_conv_transpose") == nullptr) return Refused{"the machine's recipes have none"};
+  if (has(n, 2)) {
+    DLC_TRY(bias, r.vector(kS32, biases, name + ".bias"));
+  }
+  DLC_TRY(Tensor taps, with_taps(w->q, before, behind));
+  const ValueId weight = r.constant(std::move(taps), name + ".weight");
+  DLC_TRY(const ValueId acc,
+          r.add("int_conv_transpose", {x->value, weight, bias},
+                {{"zero", Expr(x->zero)}, {"stride", *stride}, {"pad_lo", pad_lo}, {"pad_hi", pad_hi}}, s));
   return scale_channels(r, s, acc, x->scale, w->scales, channels, 1);
 }
 

@@ -102,7 +102,8 @@ Result<ValueId> Rewriter::rows(ValueId y, const std::vector<Expr>& shape, const 
 Result<ValueId> on_elements(Rewriter& r, const Site& s, std::string op, std::vector<ValueId> operands,
                             const std::vector<ValueId>& more, Attrs attrs) {
   const auto shape = r.graph().value(operands.front()).type.shape;
-  const bool columns = std::ranges::any_of(operands, [&](ValueId v) { return r.known_columns(v).has_value(); });
+  const bool same = std::ranges::all_of(operands, [&](ValueId v) { return r.graph().value(v).type.shape == shape; });
+  const bool columns = same && std::ranges::any_of(operands, [&](ValueId v) { return r.known_columns(v).has_value(); });
   if (columns)
     for (ValueId& v : operands) {
       DLC_TRY(v, r.columns(v, s));

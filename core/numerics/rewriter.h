@@ -131,6 +131,7 @@ Result<ValueId> on_elements(Rewriter& r, const Site& s, std::string op, std::vec
 using RuleResult = Result<Attempt<ValueId>>;
 using Rule = RuleResult (*)(Rewriter&, const Site&);
 RuleResult commit_conv(Rewriter& r, const Site& s);
+RuleResult commit_conv_transpose(Rewriter& r, const Site& s);
 RuleResult commit_product(Rewriter& r, const Site& s);    // matmul, gemm
 RuleResult commit_biased(Rewriter& r, const Site& s);     // add of a matmul and a constant per column
 RuleResult commit_attention(Rewriter& r, const Site& s);  // matmul of two activations, by heads

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/kernel/fit.h"
 #include "dlc/kernel/access.h"
 
 namespace dlc {
@@ -52,6 +53,19 @@ Val repeated_value(const Tensor& t) {
   return type.is_float() ? val::real(t.get_double(0), type) : val::integer(t.get_int(0), type);
 }
 
+Val known_element(const Tensor& t, const std::vector<Val>& index) {
+  int64_t flat = 0;
+  for (size_t d = 0; d < index.size(); ++d) {
+    const auto e = val::as_expr(index[d]);
+    const auto i = e ? e->constant() : std::nullopt;
+    if (!i || *i < 0 || *i >= t.shape()[d]) return repeated_value(t);
+    flat = flat * t.shape()[d] + *i;
+  }
+  const DType type = compute_type(t.dtype());
+  if (type.is_bool()) return val::boolean(t.get_int(flat) != 0);
+  return type.is_float() ? val::real(t.get_double(flat), type) : val::integer(t.get_int(flat), type);
+}
+
 std::optional<Copy> as_copy(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
   if (n.outputs.size() != 1) return std::nullopt;
@@ -83,7 +97,7 @@ std::optional<Copy> as_copy(const Graph& g, NodeId id) {
     const ValueId from = operand_value(n, k, v->tensor);
     if (from == kNoValue || !g.value(from).constant) return nullptr;
     if (!provably_in_bounds(access_map(v->args), g.value(from).type.shape, {c.ranges, {}})) return nullptr;
-    return repeated_value(*g.value(from).constant);
+    return known_element(*g.value(from).constant, v->args);
   });
   const DType type = g.value(n.outputs[0]).type.dtype;
   while (true) {
@@ -99,7 +113,7 @@ std::optional<Copy> as_copy(const Graph& g, NodeId id) {
   if (c.from == kNoValue) return std::nullopt;
   c.from_shape = g.value(c.from).type.shape;
   for (const Val& a : value->args) {
-    auto e = val::as_expr(a);
+    auto e = fit_index(a, c.ranges);
     if (!e) return std::nullopt;
     c.index.push_back(simplify(*e, c.ranges));
   }

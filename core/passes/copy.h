@@ -21,6 +21,9 @@ struct Copy {
 // The number every element of a constant has, as a value of the kernel level; null when they differ.
 Val repeated_value(const Tensor& t);
 
+// The element of a constant at an index, as far as it is known.
+Val known_element(const Tensor& t, const std::vector<Val>& index);
+
 // What node n copies, or nullopt when it does anything else. A constant of one repeated value counts as that number.
 std::optional<Copy> as_copy(const Graph& g, NodeId n);
 // `second` after `first`: the elements of first.from in the places of second's result.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <span>
 
 #include "core/program/buffers.h"
 #include "core/program/pieces.h"
@@ -21,7 +22,8 @@ using detail::Piece;
 class AliasSets {
  public:
   // Of what could be done, in the order it is found, the first `most` are done, without `refused`.
-  AliasSets(Program& p, int most, const std::set<int>& refused) : p_(p), most_(most), refused_(refused) {}
+  AliasSets(Program& p, const AliasOptions& options, int most, const std::set<int>& refused)
+      : p_(p), options_(options), most_(most), refused_(refused) {}
 
   int found() const { return found_; }
 
@@ -34,7 +36,7 @@ class AliasSets {
     for (size_t c = 0; c < p_.calls.size(); ++c) read_in_place(c);
     stats_.calls = static_cast<int>(std::erase_if(p_.calls, [](const Call& c) { return c.kernel < 0; }));
     uses_ = detail::uses_of(p_);
-    for (size_t c = 0; c < p_.calls.size(); ++c) reuse_operand(c);
+    for (size_t c = 0; c < p_.calls.size() && options_.in_place; ++c) reuse_operand(c);
     return stats_;
   }
 
@@ -118,7 +120,8 @@ class AliasSets {
       base = family;
       at = start;
     }
-    if (base == m.target || !wanted()) return false;
+    if (base == m.target || !has_whole_blocks(m.target, base, floor_div(*at, bytes(m.target))) || !wanted())
+      return false;
     buffer(m.target).alias = BufferAlias{base, *at, false};
     buffer(m.target).offset = Expr();
     ++stats_.views;
@@ -168,7 +171,7 @@ class AliasSets {
       if (p_.calls[i].kernel >= 0 && detail::writes(p_, p_.calls[i], source)) return false;
     if (source == operand) return place(c, source, m.target, *e);
     const auto offset = detail::contiguous_offset(*e, shape(operand), shape(m.target), p_.symbols);
-    if (!offset || !wanted()) return false;
+    if (!offset || !has_whole_blocks(source, m.target, *offset) || !wanted()) return false;
     alias(source, m.target, *offset);
     return true;
   }
@@ -185,15 +188,51 @@ class AliasSets {
     ++stats_.views;
   }
 
+  // ---- blocks
+
+  // Channels [first, first + n) of `all` are whole blocks; the last one may have an end of its own.
+  bool are_whole_blocks(const Expr& first, const Expr& n, const Expr& all) const {
+    const auto at = first.constant(), size = n.constant(), end = all.constant();
+    return at && size && end && *at % options_.lanes == 0 && (*size % options_.lanes == 0 || *at + *size == *end);
+  }
+  static Expr product(std::span<const Expr> shape) {
+    Expr n(1);
+    for (const Expr& e : shape) n = n * e;
+    return n;
+  }
+
+  // Of a view whose elements begin `offset` behind those of `base` and follow each other there.
+  bool has_whole_blocks(int view, int base, Expr offset) const {
+    if (options_.lanes == 1) return true;
+    const int root = detail::root_of(p_, base);
+    offset = simplify(offset + floor_div(detail::offset_in_family(p_, base), bytes(base)), p_.symbols);
+    const auto &small = shape(view), &whole = shape(root);
+    const auto at = offset.constant();
+    if (small.size() < 2 || whole.size() < 2 || !at || bytes(view) != bytes(root)) return false;
+    const auto pixels = simplify(product(std::span(whole).subspan(2)), p_.symbols).constant();
+    if (!pixels || *pixels == 0 || !simplify(product(std::span(small).subspan(2)) - *pixels, p_.symbols).is(0))
+      return false;
+    if (*at % *pixels != 0 || !whole[1].constant()) return false;
+    const Expr first(*at / *pixels % std::max<int64_t>(*whole[1].constant(), 1));
+    return (small[0].is(1) || small[1] == whole[1]) && are_whole_blocks(first, small[1], whole[1]);
+  }
+
+  bool has_whole_blocks(int view, int base, const Embedding& e) const {
+    if (options_.lanes == 1) return true;
+    if (shape(view).size() < 2 || shape(base).size() < 2 || p_.buffers[static_cast<size_t>(base)].alias) return false;
+    return e.dim[1] == 1 && are_whole_blocks(e.offset[1], shape(view)[1], shape(base)[1]);
+  }
+
   // Makes `view`, which has bytes of its own so far, the part of `base` that e says, so that call c need not move it.
   // False when that cannot be.
   bool place(size_t c, int view, int base, const Embedding& e) {
     if (detail::root_of(p_, base) == view) return false;
     if (const auto offset = detail::contiguous_offset(e, shape(view), shape(base), p_.symbols)) {
-      if (!wanted()) return false;
+      if (!has_whole_blocks(view, base, *offset) || !wanted()) return false;
       alias(view, base, *offset);
       return true;
     }
+    if (!has_whole_blocks(view, base, e)) return false;
     if (has_views(view) || !detail::keeps_rows(e, shape(view), shape(base))) return false;
     if (buffer(base).kind == BufferKind::constant) return false;
     const auto accesses_it = [&](const Call& call) {
@@ -277,6 +316,7 @@ class AliasSets {
   }
 
   Program& p_;
+  const AliasOptions& options_;
   int most_, found_ = 0;
   const std::set<int>& refused_;
   detail::Uses uses_;  // once the views are made
@@ -290,37 +330,37 @@ struct Outcome {
   bool proved = false;
 };
 
-Result<Outcome> attempt(const Program& p, int most, const std::set<int>& refused, int64_t align) {
+Result<Outcome> attempt(const Program& p, const AliasOptions& options, int most, const std::set<int>& refused) {
   Outcome o{p, {}, 0, false};
-  AliasSets sets(o.program, most, refused);
+  AliasSets sets(o.program, options, most, refused);
   o.stats = sets.run();
   o.found = sets.found();
   detail::order_buffers(o.program);
   share_kernels(o.program);
-  DLC_CHECK(plan_memory(o.program, align));
+  DLC_CHECK(plan_memory(o.program, options.align));
   o.proved = verify(o.program) && check_memory_plan(o.program);
   return o;
 }
 
 }  // namespace
 
-Result<AliasStats> alias_sets(Program& p, int64_t align) {
+Result<AliasStats> alias_sets(Program& p, const AliasOptions& options) {
   // What cannot be proved, for some values of the symbols, is not done: the first that breaks the proof is refused,
   // then the rest is tried again, as long as it is not too many.
   constexpr size_t kMostRefused = 16;
   constexpr int kAll = std::numeric_limits<int>::max();
   std::set<int> refused;
-  DLC_TRY(Outcome all, attempt(p, kAll, refused, align));
+  DLC_TRY(Outcome all, attempt(p, options, kAll, refused));
   while (!all.proved && all.found > 0) {
     int holds = 0, fails = all.found;
     while (fails - holds > 1) {
       const int middle = holds + (fails - holds) / 2;
-      DLC_TRY(const Outcome some, attempt(p, middle, refused, align));
+      DLC_TRY(const Outcome some, attempt(p, options, middle, refused));
       (some.proved ? holds : fails) = middle;
     }
     if (!refused.insert(fails - 1).second) break;
     const bool go_on = refused.size() < kMostRefused;
-    DLC_TRY(all, attempt(p, go_on ? kAll : fails - 1, refused, align));
+    DLC_TRY(all, attempt(p, options, go_on ? kAll : fails - 1, refused));
     if (!go_on) break;
   }
   if (!all.proved) return AliasStats{};

@@ -131,6 +131,44 @@ TEST_CASE("only a positive scale keeps the order") {
   commit("s8[1,2,4,4]", above);
 }
 
+TEST_CASE("a transposed convolution of any stride and padding is one of integers") {
+  for (const char* attrs :
+       {"stride = [2, 2]", "stride = [2, 2], pad_lo = [1, 1], pad_hi = [1, 1]",
+        "stride = [3, 2], pad_lo = [2, 0], pad_hi = [0, 1], out_pad = [1, 0]", "pad_lo = [1, 2], pad_hi = [2, 1]"}) {
+    const Committed c = commit("s8[1,3,4,5]", fmt::format(R"(  const @w: s8[3,2,3,3] = 7
+  const @s: f32[] = 0.25
+  const @z: s8[] = 3
+  const @ws: f32[] = 0.01
+  const @wz: s8[] = 0
+  %xf: f32[1,3,4,5] = dequantize_linear(%x, @s, @z)
+  %wf: f32[3,2,3,3] = dequantize_linear(@w, @ws, @wz)
+  %yf: f32[1,2,{1}] = conv_transpose(%xf, %wf) {{{0}}}
+  %y: s8[1,2,{1}] = quantize_linear(%yf, @s, @z) {{to: s8}})",
+                                                          attrs,
+                                                          std::string(attrs).starts_with("stride = [2, 2], pad") ? "7,9"
+                                                          : std::string(attrs).starts_with("stride = [2, 2]") ? "9,11"
+                                                          : std::string(attrs).starts_with("stride = [3")     ? "11,10"
+                                                                                                              : "3,4"));
+    CHECK(c.layers == 1);
+  }
+}
+
+TEST_CASE("one element for a whole map is repeated, one for all channels is not") {
+  const auto product = [](const char* other) {
+    return commit("s8[1,16,4,5]", fmt::format(R"(  const @s: f32[] = 0.25
+  const @z: s8[] = 3
+  %xf: f32[1,16,4,5] = dequantize_linear(%x, @s, @z)
+  %m: f32[1,{0}] = reduce_max(%xf) {{axes = [{1}], keepdims = 1}}
+  %mq: s8[1,{0}] = quantize_linear(%m, @s, @z) {{to: s8}}
+  %mf: f32[1,{0}] = dequantize_linear(%mq, @s, @z)
+  %yf: f32[1,16,4,5] = mul(%xf, %mf)
+  %y: s8[1,16,4,5] = quantize_linear(%yf, @s, @z) {{to: s8}})",
+                                              other, std::string(other) == "16,1,1" ? "2, 3" : "1"));
+  };
+  CHECK(product("16,1,1").why.empty());
+  CHECK_THAT(product("1,4,5").why, Contains("broadcast along its channels"));
+}
+
 TEST_CASE("softmax follows what the machine's reciprocal is of") {
   REQUIRE_OK(const HwDescription hw, load_hw(DLC_SOURCE_DIR "/hwdesc/asic.yaml"));
   REQUIRE_OK(const RecordSet defs, RecordSet::parse(hw.defs_text, hw.file, &RecordSet::builtin()));

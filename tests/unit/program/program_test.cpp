@@ -111,7 +111,7 @@ TEST_CASE("a kernel of many calls names each node once, whatever took it apart a
   REQUIRE_OK(Program p, lower_to_program(g));
   REQUIRE_OK(const int blocked, assign_layouts(p, {16}));
   CHECK(blocked > 0);
-  REQUIRE(alias_sets(p, 64).has_value());
+  REQUIRE(alias_sets(p, {.align = 64}).has_value());
   size_t named = 0, most = 0;
   for (const Kernel& k : p.kernels) {
     named += k.locations.size();

@@ -27,8 +27,15 @@ struct AliasStats {
   int refused = 0;   // views and results that could not be proved right, and are not done
 };
 
+struct AliasOptions {
+  int64_t align = 64;
+  // Buffers lie in blocks of so many elements of dim 1, as [n][c / lanes][h][w][lanes]: a view has whole blocks.
+  int64_t lanes = 1;
+  bool in_place = true;  // also 2.
+};
+
 // Rewrites kernels, calls, buffers and the memory plan. What cannot be proved right is left out.
-Result<AliasStats> alias_sets(Program& p, int64_t align = 64);
+Result<AliasStats> alias_sets(Program& p, const AliasOptions& options = {});
 
 // Bytes that calls write which do nothing but move elements: what alias_sets is there to reduce.
 Expr copied_bytes(const Program& p);
