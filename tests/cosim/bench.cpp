@@ -1,5 +1,7 @@
 #include "tests/cosim/bench.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -29,23 +31,31 @@ struct Recorder final : PortObserver {
   void on_retire(const PortRetire& r) override { out.retired[static_cast<size_t>(r.queue)].push_back(r.index); }
 };
 
+// Of the models.
+std::string folder() {
+  const char* elsewhere = std::getenv("DLC_RTL_DIR");  // tests/mutants
+  return elsewhere != nullptr ? elsewhere : std::string(DLC_BINARY_DIR) + "/lib/dlc/rtl";
+}
+
 }  // namespace
 
-const HwDescription& description(int size) {
-  static std::map<int, HwDescription> cache;
-  auto at = cache.find(size);
+const HwDescription& description(const std::string& params) {
+  static std::map<std::string, HwDescription> cache;
+  auto at = cache.find(params);
   if (at == cache.end())
-    at = cache.emplace(size, need(load_hw(std::string(DLC_SOURCE_DIR) + "/hwdesc/asic.yaml,R=" + std::to_string(size))))
-             .first;
+    at = cache.emplace(params, need(load_hw(std::string(DLC_SOURCE_DIR) + "/hwdesc/asic.yaml," + params))).first;
   return at->second;
 }
 
-Bench::Bench(int size, RtlOptions options) : hw_(description(size)), golden_(hw_) {
+const HwDescription& description(int size) { return description(fmt::format("R={}", size)); }
+
+Bench::Bench(int size, RtlOptions options)
+    : Bench(fmt::format("R={}", size), fmt::format("{}/nx16_{}x{}.so", folder(), size, size), options) {}
+
+Bench::Bench(const std::string& params, const std::string& model, RtlOptions options)
+    : hw_(description(params)), golden_(hw_) {
   options.memory_bytes = kDram;
-  const std::string name = "nx16_" + std::to_string(size) + "x" + std::to_string(size) + ".so";
-  const char* elsewhere = std::getenv("DLC_RTL_DIR");  // mutants.py
-  const std::string folder = elsewhere != nullptr ? elsewhere : std::string(DLC_BINARY_DIR) + "/lib/dlc/rtl";
-  port_ = need(RtlPort::open(folder + "/" + name, options));
+  port_ = need(RtlPort::open(model, options));
   golden_.dram.resize(kDram);
   golden_.segments.push_back(kCode);
   for (int i = 0; i < 7; ++i) golden_.segments.push_back(kFirst + kStep * static_cast<uint64_t>(i));

@@ -1,6 +1,6 @@
 // Bench: one program on the RTL and on Golden, compared write by write per queue, then the device's memory.
 //
-//   Bench b("R=8", {.jitter = 32, .backpressure = 30});
+//   Bench b(8, {.jitter = 32, .backpressure = 30});
 //   b.fill_dram(1);
 //   b.run(R"(ld to=in seg=arena off=0x400 nx=16 ny=2 y1=2 x1=16 sig=1
 //            end wai=1)");
@@ -18,8 +18,9 @@
 
 namespace dlc::cosim {
 
-// The machine with one int8 array of `size` x `size`.
-const HwDescription& description(int size);
+// The machine with these parameters: "R=8".
+const HwDescription& description(const std::string& params);
+const HwDescription& description(int size);  // "R=size"
 
 struct Outcome {
   bool done = false;
@@ -32,7 +33,8 @@ struct Outcome {
 
 class Bench {
  public:
-  explicit Bench(int size, RtlOptions options = {});
+  explicit Bench(int size, RtlOptions options = {});  // one of the built models: 8 or 16
+  Bench(const std::string& params, const std::string& model, RtlOptions options);
 
   const HwDescription& hw() const { return hw_; }
   Golden& golden() { return golden_; }

@@ -2,10 +2,13 @@
 #include <algorithm>
 
 #include "dlc_test/catch.h"
+#include "dlc_test/need.h"
 #include "tests/cosim/bench.h"
 
 namespace dlc::cosim {
 namespace {
+
+using dlc_test::need;
 
 enum Cause { kIllegal = 1, kOob = 2, kSem = 3, kAxi = 4, kWatchdog = 5 };
 enum { kLd, kMac, kVec, kSt, kFetch };
@@ -126,6 +129,16 @@ TEST_CASE("semaphores") {
   for (int i = 0; i < 255; ++i) many += give;
   SECTION("255 fit") { CHECK(b.run_rtl(raw(b, many + "end")).done); }
   SECTION("256 overflow") { expect(b, raw(b, many + give + "end"), kSem, kLd, 255); }
+  SECTION("256 overflow, given by another queue") {
+    const std::pair<const char*, uint32_t> givers[] = {
+        {"mac sig=0x8000\n", kMac}, {"vec a=out sig=0x8000\n", kVec}, {"st seg=io0 sig=0x8000\n", kSt}};
+    for (const auto& [line, queue] : givers) {
+      INFO(line);
+      std::string all;
+      for (int i = 0; i < 256; ++i) all += line;
+      expect(b, raw(b, all + "end"), kSem, queue, 255);
+    }
+  }
   SECTION("a second queue that waits") {
     const Outcome out = b.run_rtl(raw(b, R"(ld to=out seg=arena nx=1 y1=1 x1=1 sig=1
                                             ld to=out seg=arena nx=200 y1=1 x1=200 sig=1
@@ -271,6 +284,15 @@ TEST_CASE("the reset pin in flight") {
 TEST_CASE("registers") {
   Bench b(8, {});
   CHECK((uint64_t{b.read_csr("ID", 0)} | 0) == (b.port().arch_hash() & 0xffffffff));
+  const auto at = [&](const char* name) {
+    return static_cast<uint32_t>(b.hw().csr[static_cast<size_t>(b.hw().find_csr(name))].at);
+  };
+  CHECK(need(b.port().rd32(at("ID") + 4)) == b.port().arch_hash() >> 32);
+  const uint32_t high = at("SEG") + 12;  // half of the second base
+  need(b.port().wr32(high, 0x89abcdef));
+  CHECK(need(b.port().rd32(high)) == 0x89abcdef);
+  b.configure();
+  need(b.port().wr32(high, 0));
   b.fill_dram(1);
   b.run(kGood);
   CHECK(b.read_csr("CNT", 0) > 60);            // cycles

@@ -1,5 +1,6 @@
 // Random programs on the RTL, on Golden, and on the simulator that comes from the description: three meanings, two of
-// them independent. DLC_COSIM_SEEDS=N runs N seeds instead of a few.
+// them independent. streams.py runs many of them: DLC_COSIM_FIRST and DLC_COSIM_SEEDS say which, DLC_COSIM_PARAMS and
+// DLC_COSIM_MODEL a machine that is not 8x8 (nor, for one seed of six, 16x16).
 #include <cstdlib>
 #include <random>
 
@@ -14,9 +15,21 @@ namespace {
 
 constexpr int64_t kSegment = 0x20000;
 
-int seeds(int few) {
-  const char* n = std::getenv("DLC_COSIM_SEEDS");
-  return n != nullptr ? std::atoi(n) : few;
+int64_t number(const char* variable, int64_t otherwise) {
+  const char* n = std::getenv(variable);
+  return n != nullptr ? std::atoll(n) : otherwise;
+}
+
+// f(n) for the first `few`, or for those that the environment says.
+template <class F>
+void each_seed(int64_t few, const F& f) {
+  const int64_t first = number("DLC_COSIM_FIRST", 0), count = number("DLC_COSIM_SEEDS", few);
+  for (int64_t n = first; n < first + count; ++n) f(static_cast<uint64_t>(n));
+}
+
+Bench bench(int size, const RtlOptions& options) {
+  const char *params = std::getenv("DLC_COSIM_PARAMS"), *model = std::getenv("DLC_COSIM_MODEL");
+  return params != nullptr && model != nullptr ? Bench(params, model, options) : Bench(size, options);
 }
 
 RtlOptions options(uint64_t seed) {
@@ -64,12 +77,11 @@ void compare_simulator(const Bench& b, const std::vector<uint8_t>& dram, Golden&
 
 }  // namespace
 
-TEST_CASE("random programs: RTL, golden and simulator agree") {
-  for (int n = 0; n < seeds(12); ++n) {
-    const uint64_t seed = 1000 + static_cast<uint64_t>(n);
-    const int size = n % 6 == 5 ? 16 : 8;
-    INFO("seed " << seed);
-    Bench b(size, options(seed));
+TEST_CASE("random programs: RTL, golden and simulator agree", "[streams]") {
+  each_seed(12, [](uint64_t n) {
+    const uint64_t seed = 1000 + n;
+    INFO("seed " << n);
+    Bench b = bench(n % 6 == 5 ? 16 : 8, options(seed));
     b.fill_dram(seed);
     const std::vector<Instruction> program = random_program(b.hw(), seed, 60, kSegment);
     const auto proof = check_program(b.hw(), program);
@@ -79,27 +91,28 @@ TEST_CASE("random programs: RTL, golden and simulator agree") {
     const std::vector<uint8_t> dram = b.golden().dram;
     b.run(program);
     compare_simulator(b, dram, b.golden(), program, seed);
-  }
+  });
 }
 
-TEST_CASE("damaged programs end: with a fault or not, and a reset brings the machine back") {
-  std::mt19937_64 random(77);
-  for (int n = 0; n < seeds(20); ++n) {
-    INFO("case " << n);
-    Bench b(8, options(static_cast<uint64_t>(n)));
+TEST_CASE("damaged programs end: with a fault or not, and a reset brings the machine back", "[streams]") {
+  each_seed(20, [](uint64_t n) {
+    INFO("seed " << n);
+    std::mt19937_64 random(n ^ 77);
+    Bench b = bench(8, options(n));
     b.fill_dram(1);
-    auto words = encode_program(b.hw(), random_program(b.hw(), static_cast<uint64_t>(n), 20, kSegment));
+    auto words = encode_program(b.hw(), random_program(b.hw(), n, 20, kSegment));
     REQUIRE(words.has_value());
+    const size_t defines = 17 * 256;  // bits of the instructions that write all memories once
     for (int flips = 0; flips < 3; ++flips) {
-      const size_t bit = 17 * 256 + random() % (words->size() * 32 - 17 * 256);
+      const size_t bit = defines + random() % (words->size() * 32 - defines);
       (*words)[bit / 32] ^= 1u << (bit % 32);
     }
     const Outcome out = b.run_rtl(*words, 20'000'000);
     CHECK((out.done || out.cause != 0));
     b.soft_reset();
     b.fill_dram(2);
-    b.run(random_program(b.hw(), static_cast<uint64_t>(n), 10, kSegment));
-  }
+    b.run(random_program(b.hw(), n, 10, kSegment));
+  });
 }
 
 }  // namespace dlc::cosim

@@ -18,7 +18,7 @@ function(must_be what value pattern)
   endif()
 endfunction()
 
-run("mutant" 0 "${PYTHON}" "${SOURCE}/tests/cosim/mutants.py" "${BUILD}" --make "vec2 operand of 8 bits" "${WORK}/mutant.so")
+run("mutant" 0 "${PYTHON}" "${SOURCE}/tests/mutants/mutants.py" "${BUILD}" --make "vec2 operand of 8 bits" "${WORK}/mutant.so")
 run("compile" 0 "${dlc}" --hw=${SOURCE}/hwdesc/asic.yaml,R=8 --dim N=1
     "${SOURCE}/tests/models/fashion_mnist/fashion_int8.onnx" -o "${WORK}/m.dlca")
 run("the RTL as it is" 0 "${dlc}" cosim "${WORK}/m.dlca")

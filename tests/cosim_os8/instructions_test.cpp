@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <map>
 #include <random>
 
 #include "dlc/hw/check_machine.h"
@@ -143,9 +144,15 @@ TEST_CASE("os8: cycles of exec are those of the description") {
 
 namespace {
 
-int seeds() {
-  const char* n = std::getenv("DLC_COSIM_SEEDS");
-  return n != nullptr ? std::atoi(n) : 12;
+// f(n) for the first `few` seeds, or for those that the environment says (tests/cosim/streams.py).
+template <class F>
+void each_seed(int64_t few, const F& f) {
+  const auto number = [](const char* variable, int64_t otherwise) {
+    const char* n = std::getenv(variable);
+    return n != nullptr ? std::atoll(n) : otherwise;
+  };
+  const int64_t first = number("DLC_COSIM_FIRST", 0), count = number("DLC_COSIM_SEEDS", few);
+  for (int64_t n = first; n < first + count; ++n) f(static_cast<uint64_t>(n));
 }
 
 // Instructions with random fields that stay inside memories which are all defined first.
@@ -286,20 +293,28 @@ class Random {
 
 }  // namespace
 
-TEST_CASE("os8: random programs on the RTL, with stalls, jitter and backpressure") {
-  for (int n = 0; n < seeds(); ++n) {
-    const auto seed = static_cast<uint64_t>(500 + n);
-    INFO("seed " << seed);
+namespace {
+
+RtlOptions rough(uint64_t seed, Random& r) {
+  const auto pick = [&](std::initializer_list<uint32_t> from) {
+    return from.begin()[static_cast<size_t>(r.in(0, std::ssize(from) - 1))];
+  };
+  return {.seed = seed,
+          .latency = pick({1, 20, 100, 200}),
+          .jitter = pick({0, 10, 60}),
+          .backpressure = pick({0, 0, 30, 60}),
+          .outstanding = pick({1, 4, 16}),
+          .stall = pick({0, 0, 20, 50})};
+}
+
+}  // namespace
+
+TEST_CASE("os8: random programs on the RTL, with stalls, jitter and backpressure", "[streams]") {
+  each_seed(12, [](uint64_t n) {
+    const uint64_t seed = 500 + n;
+    INFO("seed " << n);
     Random r(seed);
-    const auto pick = [&](std::initializer_list<uint32_t> from) {
-      return from.begin()[static_cast<size_t>(r.in(0, std::ssize(from) - 1))];
-    };
-    Bench b({.seed = seed,
-             .latency = pick({1, 20, 100, 200}),
-             .jitter = pick({0, 10, 60}),
-             .backpressure = pick({0, 0, 30, 60}),
-             .outstanding = pick({1, 4, 16}),
-             .stall = pick({0, 0, 20, 50})});
+    Bench b(rough(seed, r));
     for (std::byte& x : b.weights()) x = static_cast<std::byte>(r.in(0, 255));
     // Half of the records scale by about as much as sums need.
     for (int64_t p = 0; p < 128; p += 2)
@@ -313,7 +328,25 @@ TEST_CASE("os8: random programs on the RTL, with stalls, jitter and backpressure
     INFO(report(*os8().hw, program, proof));
     REQUIRE(proof.ok());
     b.run(program);
-  }
+  });
+}
+
+TEST_CASE("os8: damaged programs end, with a fault or not, and end so again after a reset", "[streams]") {
+  each_seed(12, [](uint64_t n) {
+    INFO("seed " << n);
+    Random r(n);
+    Bench b(rough(n, r));
+    const std::vector<Instruction> program = b.synchronised(r.run(15));
+    const auto words = need(encode_program(*os8().hw, program));
+    const auto first = static_cast<int64_t>(4 * os8().hw->isa.words32());  // behind the loads that write all memories
+    std::map<size_t, uint32_t> damaged;
+    for (int flips = 0; flips < 3; ++flips) {
+      const auto at = static_cast<size_t>(r.in(first, std::ssize(words) - 1));
+      damaged.try_emplace(at, words[at]).first->second ^= 1u << r.in(0, 31);
+    }
+    const std::string end = b.stops(program, {damaged.begin(), damaged.end()});
+    CHECK((end.empty() || end.starts_with("the device reports ")));
+  });
 }
 
 TEST_CASE("os8: what is wrong with a program stops the machine, and a reset brings it back") {

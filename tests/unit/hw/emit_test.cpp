@@ -24,6 +24,7 @@ TEST_CASE("constants have the same names and values in every language") {
   CHECK_THAT(cpp, Contains("inline constexpr int CSR_SEG_N = 2;\n"));
   CHECK_THAT(c, Contains("#define MINI_CFG_CSR_CTRL_RESET_B (1)\n"));
   CHECK_THAT(c, Contains("  mini_cfg_put(words, 64, 6, (uint64_t)((a->n - (1))));\n"));
+  CHECK_THAT(c, Contains("  mini_cfg_put(words, 32, 20, (uint64_t)(a->off / 4));\n"));
 }
 
 TEST_CASE("what hardware obeys of memories, counters and registers is in its constants") {

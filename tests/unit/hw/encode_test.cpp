@@ -2,9 +2,11 @@
 
 #include <random>
 
+#include "dlc_test/need.h"
 #include "mini.h"
 
 using namespace dlc;
+using dlc_test::need;
 
 namespace {
 
@@ -40,6 +42,27 @@ TEST_CASE("fields land on their bits") {
   CHECK(back == program[0]);
 }
 
+TEST_CASE("a field may lie in two words") {
+  REQUIRE_OK(const auto hw, parse_hw(mini_with("s: s8@64}", "s: s8@92}"), "m"));
+  REQUIRE_OK(const auto program, assemble(hw, "mul s=-2"));
+  REQUIRE_OK(const auto words, encode(hw, program[0]));
+  CHECK(words == std::vector<uint32_t>{2, 0, 0xe0000000u, 0xfu});
+  REQUIRE_OK(const Instruction back, decode(hw, words));
+  CHECK(back == program[0]);
+}
+
+TEST_CASE("formulas over fields: conditions at their boundary, and no answer where a product overflows") {
+  const auto cycles = [](const char* formula, const char* line) {
+    const HwDescription hw = need(parse_hw(mini_with("4 + n", formula), "m"));
+    return instruction_cycles(hw, need(assemble(hw, line))[0]);
+  };
+  const char* choice = "if sp >= 7 then 100 else n";
+  CHECK(cycles(choice, "ld sp=6 n=3") == 3);
+  CHECK(cycles(choice, "ld sp=7 n=3") == 100);
+  CHECK(cycles("off*off*off", "ld off=1048572") == 1048572LL * 1048572 * 1048572);
+  CHECK(cycles("off*off*off*off", "ld off=1048572") == std::nullopt);
+}
+
 TEST_CASE("encode, decode, assemble and disassemble are inverse") {
   const HwDescription hw = mini();
   std::mt19937_64 rng(7);
@@ -68,6 +91,8 @@ TEST_CASE("values that a field cannot hold are refused with the range") {
   Instruction ld = make_instruction(hw, hw.isa.find("ld"));
   REQUIRE(set_field(hw, ld, "off", 2).has_value());
   REQUIRE_ERROR(encode(hw, ld), "ld: 'off % L == 0' does not hold");
+  mul.fields[0] = 3;
+  REQUIRE_ERROR(encode(hw, mul), "mul has opcode 2, not 3");
 }
 
 TEST_CASE("words that mean nothing are refused") {
