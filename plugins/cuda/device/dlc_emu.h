@@ -57,6 +57,7 @@ enum : uint32_t { kDlcEmuVersion = 1 };
 
 extern "C" {
 DLC_EMU_EXPORT const DlcEmuApi* dlc_emu = nullptr;
+DLC_EMU_EXPORT extern const uint32_t dlc_emu_version = kDlcEmuVersion;
 }
 
 namespace dlc_emu_host {
@@ -120,6 +121,11 @@ DLC_EMU_HIDDEN inline void __tsan_func_entry(void*) {}
 DLC_EMU_HIDDEN inline void __tsan_func_exit() {}
 #define DLC_EMU_ACCESS(NAME, BYTES, WRITE) \
   DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void __tsan_##NAME(void* p) { dlc_emu->access(p, BYTES, WRITE, DLC_EMU_SITE); }
+#define DLC_EMU_ACCESS_2(NAME, BYTES)                               \
+  DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void __tsan_##NAME(void* p) { \
+    dlc_emu->access(p, BYTES, false, DLC_EMU_SITE);                 \
+    dlc_emu->access(p, BYTES, true, DLC_EMU_SITE);                  \
+  }
 #define DLC_EMU_ACCESSES(BYTES)                       \
   DLC_EMU_ACCESS(read##BYTES, BYTES, false)           \
   DLC_EMU_ACCESS(write##BYTES, BYTES, true)           \
@@ -134,6 +140,7 @@ DLC_EMU_ACCESSES(8)
 DLC_EMU_ACCESSES(16)
 #undef DLC_EMU_ACCESSES
 #undef DLC_EMU_ACCESS
+#undef DLC_EMU_ACCESS_2
 DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void* __tsan_memcpy(void* to, const void* from, size_t n) {
   dlc_emu->access(from, n, false, DLC_EMU_SITE);
   dlc_emu->access(to, n, true, DLC_EMU_SITE);
