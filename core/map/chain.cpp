@@ -251,14 +251,17 @@ class ChainMaker {
     if (known == covers_.end()) known = covers_.emplace(key, cover(r.target, o.space, depth + 1)).first;
     const std::optional<Plans>& sub = known->second;
     if (!sub) return std::nullopt;
-    const int at = static_cast<int>(plans.size());
+    std::vector<int> at;  // of the plans of `sub`: another operand may have asked for one already
     for (const Plan& plan : *sub) {
+      const auto same = [&](const Plan& p) { return p.value == plan.value && p.store.space == plan.store.space; };
+      at.push_back(static_cast<int>(std::ranges::find_if(plans, same) - plans.begin()));
+      if (at.back() < std::ssize(plans)) continue;
       plans.push_back(plan);
       for (Operand& inner : plans.back().reads)
-        if (inner.temp >= 0) inner.temp += at;
+        if (inner.temp >= 0) inner.temp = at[static_cast<size_t>(inner.temp)];
     }
     o.kind = OperandKind::temp;
-    o.temp = static_cast<int>(plans.size()) - 1;
+    o.temp = at.back();
     return o;
   }
 

@@ -56,27 +56,27 @@ class PartFinder {
 
  private:
   struct Seen {
-    int64_t nodes = 1;
-    bool alone = true;  // of `read` and numbers alone
-    Val read;
+    int64_t nodes = 1;  // above `gate`
+    Val gate;           // the smallest part that this one is a function of, itself perhaps; null: a number
+    bool scalar = false;
   };
 
   const Seen& look(const Val& v) {
     if (const auto it = seen_.find(v.get()); it != seen_.end()) return it->second;
     Seen here;
-    bool scalar = v->kind != ValKind::read && v->kind != ValKind::reduce;
-    here.alone = v->kind != ValKind::reduce && v->kind != ValKind::index;
+    const bool leaf = v->kind == ValKind::read || v->kind == ValKind::reduce;
+    here.scalar = !leaf;
+    bool own = leaf || v->kind == ValKind::index;
     for (const Val& a : v->args) {
       const Seen& part = look(a);
-      scalar &= p_.part(a).scalar;
-      if (v->kind == ValKind::read) continue;
-      here.nodes = std::min(here.nodes + part.nodes, kLargest + 1);
-      here.alone &= part.alone && (!here.read || !part.read || here.read == part.read);
-      if (part.read) here.read = part.read;
+      here.scalar &= part.scalar;
+      here.nodes = std::min(here.nodes + (part.gate == a ? 1 : part.nodes), kLargest + 1);
+      own |= here.gate && part.gate && here.gate != part.gate;
+      if (part.gate) here.gate = part.gate;
     }
-    if (v->kind == ValKind::read) here.read = v;
-    const bool large = here.alone && here.nodes > kSmall && here.nodes <= kLargest;
-    p_.parts.emplace(v.get(), Pattern::Part{scalar, ranges_.of(v), large ? here.read : nullptr});
+    if (own) here = {1, v, here.scalar};
+    const bool large = here.gate != v && here.nodes > kSmall && here.nodes <= kLargest;
+    p_.parts.emplace(v.get(), Pattern::Part{here.scalar, ranges_.of(v), large ? here.gate : nullptr});
     return seen_.emplace(v.get(), std::move(here)).first->second;
   }
 
@@ -146,6 +146,8 @@ class MachineReader {
       if (auto m = mover(p, f)) out_.movers.push_back(std::move(*m));
       return;
     }
+    Stmt& s = p.kernel.body[0];
+    s.value = val::cast(p.kernel.tensors[static_cast<size_t>(s.tensor)].dtype, s.value);  // what is stored wraps
     // One pattern for every choice of the enumerated fields that this form allows.
     std::vector<std::pair<int, std::vector<int64_t>>> choices = f.when;
     for (size_t i = 0; i < what.fields.size(); ++i) {

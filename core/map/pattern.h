@@ -43,7 +43,7 @@ struct Pattern {
   struct Part {
     bool scalar = false;  // reads nothing
     Interval range;
-    Val only_read;  // a large part that is a function of this read alone, without fields: nothing in it is open
+    Val only_part;  // a large part that is a function of this part alone, without fields: nothing in it is open
   };
   std::unordered_map<const ValNode*, Part> parts;
 

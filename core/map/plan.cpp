@@ -172,12 +172,14 @@ Placement dense(const Plan& plan, const Operand& o, const Target& t, const Box& 
   return p;
 }
 
-// `all`: also of loops that take one step here.
+// `all`: also of loops that take one step here. What is the same for all of a loop may be read at one place of it.
 bool match_strides(const Plan& plan, const Operand& o, const Placement& p, const Box& box, FieldSolver& s,
                    bool all = false) {
   for (size_t u = 0; u < plan.assign.size(); ++u) {
     if (plan.assign[u] < 0 || (!all && box.extent[static_cast<size_t>(plan.assign[u])] == 1)) continue;
-    if (!s.equal(o.address.coefficients[u], p.strides[static_cast<size_t>(plan.assign[u])])) return false;
+    const auto v = static_cast<size_t>(plan.assign[u]);
+    if (o.kind == OperandKind::temp && o.temp >= 0 && !o.walks[v] && o.address.coefficients[u].is(0)) continue;
+    if (!s.equal(o.address.coefficients[u], p.strides[v])) return false;
   }
   return true;
 }

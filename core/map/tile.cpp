@@ -154,6 +154,12 @@ class Tiler {
       if (t_.loops[l].reduction && start.tile[l] > 1 && !lane(l) && can_accumulate(l)) sums.push_back(l);
     const bool had = !found_.empty();  // in another order of the tiles
     outer(start, free, 0);
+    // A loop that is never divided, such as one that an instruction has a condition on, must not hold up the others.
+    for (size_t first = 1; first < free.size() && found_.empty(); ++first) {
+      std::ranges::rotate(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(first),
+                          free.begin() + static_cast<std::ptrdiff_t>(first) + 1);
+      outer(start, free, 0);
+    }
     Tiling base = start;
     for (const size_t l : sums)
       for (const int64_t size : sizes(t_.loops[l].extent)) {

@@ -66,11 +66,11 @@ void Ways::find(const Val& p, const Val& t, Pair& out) {
   const Pattern::Part& part = p_.part(p);
   if (part.scalar) return number(p, t, out);
   if (p->kind == ValKind::read) return memory(p, t, out);
-  if (part.only_read && p->kind == t->kind) {
-    const Val at = in_place_of(p, t);
-    if (at && val::structurally_equal(put(p, at), t)) {
+  if (part.only_part && p->kind == t->kind) {
+    const Val at = in_place_of(part.only_part, p, t);
+    if (at && val::structurally_equal(put(p, part.only_part, at), t)) {
       Way way;
-      if (also(way, part.only_read, at)) out.ways.push_back(std::move(way));
+      if (also(way, part.only_part, at)) out.ways.push_back(std::move(way));
       return;
     }
   }
@@ -163,6 +163,8 @@ void Ways::neutral(const Val& p, const Val& t, Pair& out) {
           without(p, 0, 0, t, out);
           break;
         case BinaryOp::sub:
+        case BinaryOp::shl:
+        case BinaryOp::shr:
           without(p, 1, 0, t, out);
           break;
         case BinaryOp::mul:
@@ -210,17 +212,17 @@ bool Ways::guards(const Val& p) const {
   return loops && lowest && root->kind == ValKind::reduce && root->reduce_op() == ReduceOp::max;
 }
 
-// What stands in t where p has its only read, by one way to it; nullptr: the way differs.
-Val Ways::in_place_of(const Val& p, const Val& t) const {
-  if (p->kind == ValKind::read) return t;
+// What stands in t where p has the part that it is a function of, by one way to it; nullptr: the way differs.
+Val Ways::in_place_of(const Val& gate, const Val& p, const Val& t) const {
+  if (p == gate) return t;
   if (p->kind != t->kind || p->args.size() != t->args.size()) return nullptr;
   for (size_t i = 0; i < p->args.size(); ++i)
-    if (!p_.part(p->args[i]).scalar) return in_place_of(p->args[i], t->args[i]);
+    if (!p_.part(p->args[i]).scalar) return in_place_of(gate, p->args[i], t->args[i]);
   return nullptr;
 }
 
-Val Ways::put(const Val& p, const Val& at) {
-  return canonical(rewrite(p, [&](const Val& n) -> Val { return n->kind == ValKind::read ? at : nullptr; }), ranges_);
+Val Ways::put(const Val& p, const Val& gate, const Val& at) {
+  return canonical(rewrite(p, [&](const Val& n) -> Val { return n == gate ? at : nullptr; }), ranges_);
 }
 
 }  // namespace dlc::map

@@ -63,8 +63,8 @@ class Ways {
   void without(const Val& p, size_t gone, int64_t number, const Val& t, Pair& out);
   bool guards(const Val& p) const;
   bool may_be(const Val& p, int64_t n) const;
-  Val in_place_of(const Val& p, const Val& t) const;
-  Val put(const Val& p, const Val& at);
+  Val in_place_of(const Val& gate, const Val& p, const Val& t) const;
+  Val put(const Val& p, const Val& gate, const Val& at);
 
   // A way gets one more pair; false: it is none then.
   bool also(Way& way, const Val& p, const Val& t);

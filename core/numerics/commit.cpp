@@ -37,6 +37,7 @@ constexpr NamedRule kRules[] = {
     {"reduce_mean", "pool", commit_pool},
     {"concat", "concat", commit_concat},
     {"dequantize_linear", "requantize", commit_requantize},
+    {"layer_norm", "layer norm", commit_layer_norm},
 };
 
 void append(std::vector<std::string>& to, const std::vector<std::string>& more) {

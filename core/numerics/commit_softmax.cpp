@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "core/numerics/rewriter.h"
-#include "dlc/interp/interp.h"
+#include "core/numerics/unit.h"
 
 namespace dlc::numerics {
 
@@ -10,7 +10,7 @@ namespace {
 
 // What `quotient` shifts away for the machine's reciprocal, which is of a power of two: the S for which a number
 // divided by itself, times M, is M.
-Result<int64_t> unit_shift(const Rewriter& r, DType m_type, DType s_type) {
+Result<int64_t> unit_of_quotient(const Rewriter& r, DType m_type, DType s_type) {
   constexpr int64_t kM = 64;
   DLC_TRY(const DType type, r.operand_type("quotient", 0));
   DLC_TRY(Tensor e, Tensor::make(type, {1, 1, 1}));
@@ -18,26 +18,7 @@ Result<int64_t> unit_shift(const Rewriter& r, DType m_type, DType s_type) {
   DLC_TRY(Tensor shift, Tensor::make(s_type, {}));
   e.set_int(0, type.max_value());
   m.set_int(0, kM);
-  std::vector<Operand> operands;
-  for (const Tensor* t : {&e, &m, &shift})
-    operands.push_back(Operand::of({t->dtype(), std::vector<Expr>(t->shape().begin(), t->shape().end())}));
-  const RecordSet& records = r.records();
-  DLC_TRY(const Kernel kernel, records.instantiate(*records.find("quotient"), operands, {}));
-  const auto at = [&](int64_t s) -> Result<int64_t> {
-    shift.set_int(0, s);
-    DLC_TRY(const std::vector<Tensor> y, run_kernel(kernel, std::vector{e, m, shift}));
-    return y[0].get_int(0);
-  };
-  int64_t low = 0, high = s_type.max_value();  // the more is shifted away, the less is left
-  while (low < high) {
-    const int64_t s = (low + high) / 2;
-    DLC_TRY(const int64_t y, at(s));
-    y > kM ? low = s + 1 : high = s;
-  }
-  DLC_TRY(const int64_t y, at(low));
-  if (y == kM) return low;
-  return fail({}, "recipe 'quotient': with no S is a number divided by itself, times M, M",
-              "see docs/numerics.md for the recipes a machine provides");
+  return unit_shift(r, "quotient", {std::move(e), std::move(m), std::move(shift)}, kM);
 }
 
 }  // namespace
@@ -55,7 +36,7 @@ RuleResult commit_softmax(Rewriter& r, const Site& s) {
   DLC_TRY(const DType entry, r.operand_type("exp_rows", 1));
   DLC_TRY(const DType m_type, r.operand_type("quotient", 1));
   DLC_TRY(const DType s_type, r.operand_type("quotient", 2));
-  DLC_TRY(const int64_t unit, unit_shift(r, m_type, s_type));
+  DLC_TRY(const int64_t unit, unit_of_quotient(r, m_type, s_type));
   const auto k = choose_multiplier(1 / s.scale, m_type, s_type, s_type.max_value() - unit);
   if (!k) return Refused{"its scale has no multiplier"};
   const std::string name = s.locations.empty() ? std::string("softmax") : s.locations.front();

@@ -136,6 +136,7 @@ RuleResult commit_product(Rewriter& r, const Site& s);    // matmul, gemm
 RuleResult commit_biased(Rewriter& r, const Site& s);     // add of a matmul and a constant per column
 RuleResult commit_attention(Rewriter& r, const Site& s);  // matmul of two activations, by heads
 RuleResult commit_softmax(Rewriter& r, const Site& s);
+RuleResult commit_layer_norm(Rewriter& r, const Site& s);
 RuleResult commit_sum(Rewriter& r, const Site& s);  // add
 RuleResult commit_mul(Rewriter& r, const Site& s);
 RuleResult commit_pool(Rewriter& r, const Site& s);  // avg_pool, reduce_mean over the spatial axes

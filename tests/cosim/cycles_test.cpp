@@ -40,16 +40,28 @@ void check(int size, const std::vector<std::string>& lines) {
 
 }  // namespace
 
-TEST_CASE("cycles of mac, vec, vec2 and row are those of the description") {
+TEST_CASE("cycles of mac, vec, vec2, row and norm are those of the description") {
   for (int size : {8, 16})
-    check(size, {"mac wdir=row n_ow=10 n_oh=4 n_ci=3 s_ow=1", "mac wdir=row n_ow=3 n_kw=3 n_kh=2",
-                 "mac wdir=row n_ow=100", "mac wdir=col n_ow=2 n_ci=4 accum=1", "mac wdir=diag n_ow=1 n_kw=3 n_kh=3",
-                 "mac wdir=diag n_ow=9 n_oh=2 n_kw=3 n_kh=3 s_ow=1", "mac wdir=tri n_ow=1 n_kw=3 n_kh=3 s_ow=1 s_kw=1",
+    check(size, {"mac wdir=row n_ow=10 n_oh=4 n_ci=3 s_ow=1",
+                 "mac wdir=row n_ow=3 n_kw=3 n_kh=2",
+                 "mac wdir=row n_ow=100",
+                 "mac wdir=col n_ow=2 n_ci=4 accum=1",
+                 "mac wdir=diag n_ow=1 n_kw=3 n_kh=3",
+                 "mac wdir=diag n_ow=9 n_oh=2 n_kw=3 n_kh=3 s_ow=1",
+                 "mac wdir=tri n_ow=1 n_kw=3 n_kh=3 s_ow=1 s_kw=1",
                  "mac wdir=tri n_ow=9 n_oh=5 n_kw=3 n_kh=3 s_ow=1 s_kw=1",
-                 "mac wdir=tri n_ow=9 n_oh=5 n_kw=2 n_ci=2 s_ow=2 s_kw=1", "mac wdir=tri n_ow=1 n_kw=1 n_kh=9",
-                 "vec a=out n_ow=20 n_oh=3 s_ow=1 ma=1", "vec a=acc scl=lane n_ow=20 s_ow=1",
-                 "vec a=in red=max n_ow=5 n_oh=2 n_kw=3 n_kh=3", "vec2 a=out b=in n_ow=30 n_oh=2",
-                 "row f=max a=in n_ow=5 n_oh=2 n_k=4 n=64", "row f=div a=out n_ow=30 n_oh=2", "vec a=out dst=in"});
+                 "mac wdir=tri n_ow=9 n_oh=5 n_kw=2 n_ci=2 s_ow=2 s_kw=1",
+                 "mac wdir=tri n_ow=1 n_kw=1 n_kh=9",
+                 "vec a=out n_ow=20 n_oh=3 s_ow=1 ma=1",
+                 "vec a=acc scl=lane n_ow=20 s_ow=1",
+                 "vec a=in red=max n_ow=5 n_oh=2 n_kw=3 n_kh=3",
+                 "vec2 a=out b=in n_ow=30 n_oh=2",
+                 "row f=max a=in n_ow=5 n_oh=2 n_k=4 n=64",
+                 "row f=div a=out n_ow=30 n_oh=2",
+                 "row f=var a=out n_ow=5 n_oh=2 n_k=4",
+                 "norm a=in n_ow=7 n_k=3",
+                 "norm a=out dst=in n_ow=1 n_k=1",
+                 "vec a=out dst=in"});
 }
 
 namespace {

@@ -123,6 +123,26 @@ TEST_CASE("rows: maxima and quotients, between mac and st") {
            size);
 }
 
+TEST_CASE("layer norm: sums, variances and rows, while mac writes the other half and the same half of acc") {
+  for (int size : {8, 16})
+    on_all(R"(ld to=in seg=arena off=0 nx=200 ny=1 y1=1 x1=200
+              ld to=par seg=weights off=0x4000 nx=100 ny=1 y1=1 x1=100
+              ld to=w seg=weights off=0 nx=64 ny=1 y1=1 x1=64 sig=1
+              ld to=out seg=arena off=0x8000 nx=200 ny=1 y1=1 x1=200 sig=32
+              mac wdir=row n_ow=40 n_ci=3 s_ow=1 s_ci=40 acc_base=1000 zin=-3 zw=-1 wai=1 sig=2
+              mac wdir=row n_ow=200 n_ci=2 s_ow=0 s_ci=40 acc_base=100 zw=5
+              mac wdir=row n_ow=200 n_ci=2 s_ow=0 s_ci=40 acc_base=1300 zw=5
+              row f=var a=in n_ow=20 a_ow=1 n_oh=2 a_oh=20 n_k=3 a_k=40 za=-3 b_base=1000 b_ow=1 b_oh=20 ma=1000 d_base=1600 d_ow=1 d_oh=20 wai=2
+              row f=var a=in n_ow=30 a_ow=1 n_k=1 za=100 b_base=1005 b_ow=1 ma=65535 sh=3 d_base=310 d_ow=1
+              norm a=in n_ow=40 a_ow=1 n_k=3 a_k=40 za=-3 b_base=1000 b_ow=1 c_base=1600 c_ow=1 p_base=7 mb=4096 sh=24 zp=3 lo=-128 hi=127 d_base=300 d_ow=1 d_k=40 wai=32
+              norm a=out dst=in n_ow=9 a_ow=3 n_k=2 a_k=1 za=7 b_base=1005 b_ow=0 c_base=310 c_ow=2 p_base=60 mb=1 sh=20 lo=-100 hi=99 d_base=240 d_ow=2 d_k=1 sig=4
+              norm a=in n_ow=1 n_k=1 b_base=1000 c_base=1601 mb=0 sh=0 lo=-128 hi=127 d_base=500 sig=8
+              st seg=io0 off=0 sp=300 nx=120 wai=12
+              st seg=io0 off=0x1000 sp=500 nx=1 sig=16
+              end wai=16)",
+           size);
+}
+
 TEST_CASE("one output pixel: fewer vectors than a tile takes to load") {
   on_all(R"(ld to=in seg=arena off=0 nx=64 ny=1 y1=1 x1=64
             ld to=w seg=weights off=0 nx=128 ny=2 sy=128 y1=2 x1=128 sig=1

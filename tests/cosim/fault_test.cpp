@@ -76,6 +76,7 @@ TEST_CASE("instructions that are illegal") {
   SECTION("a row that ends before its last vector") {
     expect(b, raw(b, one + "row f=max a=out n_k=2 n=9\nend", {{1, "n", 7}}), kIllegal, kVec, 1);
   }
+  SECTION("a fourth use of row") { expect(b, raw(b, one + "row f=var a=out\nend", {{1, "f", 3}}), kIllegal, kVec, 1); }
   SECTION("a quotient of two vectors") {
     expect(b, raw(b, one + "row f=div a=out\nend", {{1, "n_k", 1}}), kIllegal, kVec, 1);
   }
@@ -119,6 +120,13 @@ TEST_CASE("addresses outside a memory: the last word is inside, the next is not"
   check("vec2 a=out b=in b_base=16383", "b", 1, kVec);
   check("row f=max a=in a_base=16381 n_k=3 a_k=1 n=30", "n_k", 3, kVec);
   check("row f=div a=out b_base=2040 n_ow=8 b_ow=1", "b_base", 2041, kVec);
+  check("row f=var a=out b_base=2040 n_ow=8 b_ow=1", "b_base", 2041, kVec);
+  check("row f=var a=out d_base=2040 n_ow=8 d_ow=1", "d_base", 2041, kVec);
+  check("norm a=out a_base=2040 n_ow=2 n_k=4 a_ow=4 a_k=1", "a_base", 2042, kVec);
+  check("norm a=out b_base=2040 n_ow=8 b_ow=1", "b_base", 2041, kVec);
+  check("norm a=out c_base=2033 n_ow=8 c_ow=2", "c_base", 2034, kVec);
+  check("norm a=out p_base=1012 n_k=3", "p_base", 1013, kVec);
+  check("norm a=out dst=in d_base=16376 n_ow=2 n_k=4 d_ow=4 d_k=1", "d_base", 16377, kVec);
 }
 
 TEST_CASE("semaphores") {

@@ -26,6 +26,16 @@ int64_t reciprocal(int64_t x) {
   return place < 14 ? quotient << (14 - place) : quotient >> (place - 14);
 }
 
+// 2^30 over the root of x, of which only the nine highest bits are looked at: a hyperbola for even places of the
+// highest one, and that over the root of two for odd ones.
+int64_t reciprocal_root(int64_t x) {
+  if (x <= 0) return 0x7fffffff;
+  const int place = std::bit_width(static_cast<uint64_t>(x)) - 1;
+  const int64_t nine = place >= 8 ? x >> (place - 8) : x << (8 - place);  // 256 .. 511
+  const int64_t root = 18172 + 17824398 / (nine + 121);                   // 16 bits
+  return root * (place % 2 == 0 ? 65536 : 46341) >> (place / 2 + 2);
+}
+
 int64_t clamp(int64_t x, int64_t lo, int64_t hi) { return std::min(std::max(x, lo), hi); }
 
 }  // namespace
@@ -66,6 +76,7 @@ void Golden::run(const std::vector<Instruction>& program) {
     if (op == "vec") vec(i);
     if (op == "vec2") vec2(i);
     if (op == "row") row(i);
+    if (op == "norm") norm(i);
     if (op == "st") st(i);
   }
 }
@@ -197,6 +208,12 @@ void Golden::vec2(const Instruction& i) {
     }
 }
 
+int32_t Golden::accumulator(int64_t word, int64_t lane) const {
+  int32_t v = 0;
+  std::memcpy(&v, &memories.at("acc")[static_cast<size_t>((word * lanes_ + lane) * 4)], 4);
+  return v;
+}
+
 void Golden::row(const Instruction& i) {
   const Vectors a = vectors(name(i, "a"));
   for (int64_t oh = 0; oh < f(i, "n_oh"); ++oh)
@@ -208,16 +225,49 @@ void Golden::row(const Instruction& i) {
         for (int64_t e = 0; e < std::min(f(i, "n"), f(i, "n_k") * lanes_); ++e)
           most = std::max<int64_t>(most, a.at(from + e / lanes_ * f(i, "a_k"), e % lanes_));
         std::ranges::fill(bytes, static_cast<uint8_t>(most));
+      } else if (is(i, "f", "var")) {
+        int64_t squares = 0;
+        for (int64_t e = 0; e < f(i, "n_k") * lanes_; ++e) {
+          const int64_t d = a.at(from + e / lanes_ * f(i, "a_k"), e % lanes_) - f(i, "za");
+          squares += d * d;
+        }
+        const int64_t sum = accumulator(f(i, "b_base") + oh * f(i, "b_oh") + ow * f(i, "b_ow"), 0);
+        const int64_t v = (f(i, "n_k") * lanes_ * (squares + f(i, "ma")) - sum * sum) >> f(i, "sh");
+        std::vector<uint8_t> word;
+        for (int64_t b = 0; b < 4 * lanes_; ++b) word.push_back(static_cast<uint8_t>(v >> (b % 4 * 8)));
+        put(kVec, "acc", f(i, "d_base") + oh * f(i, "d_oh") + ow * f(i, "d_ow"), word);
+        continue;
       } else {
         const int64_t word = f(i, "b_base") + oh * f(i, "b_oh") + ow * f(i, "b_ow");
         for (int64_t c = 0; c < lanes_; ++c) {
-          int32_t divisor = 0;
-          std::memcpy(&divisor, &memories["acc"][static_cast<size_t>((word * lanes_ + c) * 4)], 4);
-          const int64_t t = round_shift((a.at(from, c) - f(i, "za")) * f(i, "ma") * reciprocal(divisor), f(i, "sh"));
+          const int64_t r = reciprocal(accumulator(word, c));
+          const int64_t t = round_shift((a.at(from, c) - f(i, "za")) * f(i, "ma") * r, f(i, "sh"));
           bytes[static_cast<size_t>(c)] = static_cast<uint8_t>(clamp(t + f(i, "zp"), f(i, "lo"), f(i, "hi")));
         }
       }
       put(kVec, name(i, "dst"), f(i, "d_base") + oh * f(i, "d_oh") + ow * f(i, "d_ow"), bytes);
+    }
+}
+
+void Golden::norm(const Instruction& i) {
+  const Vectors a = vectors(name(i, "a"));
+  for (int64_t ow = 0; ow < f(i, "n_ow"); ++ow)
+    for (int64_t k = 0; k < f(i, "n_k"); ++k) {
+      const int64_t sum = accumulator(f(i, "b_base") + ow * f(i, "b_ow"), 0);
+      const int64_t root = reciprocal_root(accumulator(f(i, "c_base") + ow * f(i, "c_ow"), 0));
+      const uint8_t* record = &memories["par"].at(static_cast<size_t>((f(i, "p_base") + 4 * k) * lanes_));
+      std::vector<uint8_t> bytes(static_cast<size_t>(lanes_));
+      for (int64_t c = 0; c < lanes_; ++c) {
+        int16_t gain = 0, plus = 0;
+        std::memcpy(&gain, record + 2 * c, 2);
+        std::memcpy(&plus, record + 2 * (lanes_ + c), 2);
+        const int64_t x = a.at(f(i, "a_base") + ow * f(i, "a_ow") + k * f(i, "a_k"), c) - f(i, "za");
+        const auto far = static_cast<int32_t>(f(i, "n_k") * lanes_ * x - sum);
+        const auto standard = static_cast<int32_t>(far * root >> 16);
+        const int64_t t = round_shift(int64_t{standard} * gain + int64_t{plus} * f(i, "mb"), f(i, "sh"));
+        bytes[static_cast<size_t>(c)] = static_cast<uint8_t>(clamp(t + f(i, "zp"), f(i, "lo"), f(i, "hi")));
+      }
+      put(kVec, name(i, "dst"), f(i, "d_base") + ow * f(i, "d_ow") + k * f(i, "d_k"), bytes);
     }
 }
 

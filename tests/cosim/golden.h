@@ -41,6 +41,8 @@ class Golden {
   void vec(const Instruction& i);
   void vec2(const Instruction& i);
   void row(const Instruction& i);
+  void norm(const Instruction& i);
+  int32_t accumulator(int64_t word, int64_t lane) const;
   void st(const Instruction& i);
   int64_t f(const Instruction& i, const char* field) const;
   bool is(const Instruction& i, const char* field, const char* enumerator) const;

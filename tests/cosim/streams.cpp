@@ -80,7 +80,7 @@ class Generator {
       case 6:
         return draw_vec();
       case 7:
-        return one_in(2) ? draw_vec2() : draw_row();
+        return one_in(2) ? draw_vec2() : one_in(3) ? draw_norm() : draw_row();
       default:
         return draw_st();
     }
@@ -199,13 +199,13 @@ class Generator {
   }
 
   Instruction draw_row() {
-    const int64_t f = in(0, 1), n_k = f == 0 ? in(1, 6) : 1;
+    const int64_t f = in(0, 2), n_k = f == 1 ? 1 : in(1, 6);
     return make("row", {{"f", f},
                         {"a", in(0, 1)},
                         {"dst", in(0, 1)},
                         {"a_base", in(0, kRegion)},
                         {"b_base", in(0, 1900)},
-                        {"d_base", in(0, kRegion)},
+                        {"d_base", in(0, f == 2 ? 1900 : kRegion)},
                         {"n_ow", in(1, 9)},
                         {"n_oh", in(1, 5)},
                         {"n_k", n_k},
@@ -221,8 +221,32 @@ class Generator {
                         {"zp", in(-128, 127)},
                         {"lo", in(-128, 127)},
                         {"hi", in(-128, 127)},
-                        {"sh", in(20, 60)},
+                        {"sh", f == 2 ? in(0, 20) : in(20, 60)},
                         {"ma", one_in(3) ? in(0, 5) : in(0, 0xffff)}});
+  }
+
+  Instruction draw_norm() {
+    return make("norm", {{"a", in(0, 1)},
+                         {"dst", in(0, 1)},
+                         {"a_base", in(0, kRegion)},
+                         {"b_base", in(0, 1900)},
+                         {"c_base", in(0, 1900)},
+                         {"d_base", in(0, kRegion)},
+                         {"p_base", in(0, 1000)},
+                         {"n_ow", in(1, 7)},
+                         {"n_k", in(1, 6)},
+                         {"a_ow", in(0, 2)},
+                         {"a_k", in(0, 20)},
+                         {"b_ow", in(0, 2)},
+                         {"c_ow", in(0, 2)},
+                         {"d_ow", in(0, 2)},
+                         {"d_k", in(0, 20)},
+                         {"za", in(-128, 127)},
+                         {"zp", in(-128, 127)},
+                         {"lo", in(-128, 0)},
+                         {"hi", in(0, 127)},
+                         {"mb", one_in(3) ? in(0, 0xffffff) : int64_t{1} << in(0, 23)},
+                         {"sh", in(10, 40)}});
   }
 
   // Appends i with the waits that its conflicts need; false when it is illegal, leaves a memory, or reads at one point

@@ -23,7 +23,15 @@ struct Contents {  // of a memory, from its word 0
 struct Written {
   std::string memory;
   uint64_t address;
-  Lanes lanes;
+  std::vector<uint8_t> bytes;
+
+  Written(std::string in, uint64_t at, const Lanes& lanes) : memory(std::move(in)), address(at) {
+    for (const int8_t v : lanes) bytes.push_back(std::bit_cast<uint8_t>(v));
+  }
+  // An accumulator that is the same in all lanes.
+  Written(uint64_t at, int32_t v) : memory("acc"), address(at) {
+    for (int i = 0; i < 32; ++i) bytes.push_back(static_cast<uint8_t>(v >> (i % 4 * 8)));
+  }
 };
 
 Lanes all(int8_t v) { return {v, v, v, v, v, v, v, v}; }
@@ -64,10 +72,7 @@ void check(const std::vector<Contents>& before, const std::vector<std::string>& 
   Bench b(8);
   b.write_dram(b.segment("arena"), arena.data(), arena.size());
   std::vector<Word> want;
-  for (const Written& w : after) {
-    want.push_back({w.memory, w.address, {}});
-    for (int8_t v : w.lanes) want.back().bytes.push_back(std::bit_cast<uint8_t>(v));
-  }
+  for (const Written& w : after) want.push_back({w.memory, w.address, w.bytes});
   const std::vector<Word> rtl = b.run(text).writes[2];  // of the queue vec
   REQUIRE(rtl.size() == want.size());
   for (size_t i = 0; i < want.size(); ++i) CHECK(to_string(rtl[i]) == to_string(want[i]));
@@ -78,10 +83,10 @@ void check(const std::vector<Contents>& before, const std::vector<std::string>& 
   REQUIRE_FALSE(result.fault.has_value());
   for (const Word& w : want) {
     const int space = b.hw().find_space(w.memory);
-    const auto begin = static_cast<int64_t>(w.address * 8);
-    CHECK(sim.is_defined(space, begin, begin + 8));
+    const uint64_t begin = w.address * w.bytes.size();
+    CHECK(sim.is_defined(space, static_cast<int64_t>(begin), static_cast<int64_t>(begin + w.bytes.size())));
     Word got = w;
-    for (size_t c = 0; c < 8; ++c) got.bytes[c] = std::to_integer<uint8_t>(sim.memory(space)[w.address * 8 + c]);
+    for (size_t b = 0; b < w.bytes.size(); ++b) got.bytes[b] = std::to_integer<uint8_t>(sim.memory(space)[begin + b]);
     CHECK(to_string(got) == to_string(w));
   }
 }
@@ -217,6 +222,37 @@ TEST_CASE("row by hand: quotients by an accumulator") {
          {"out", {{10, -20, 32, 127, 3, -1, 127, -128}}}},
         {"mac wdir=diag acc_base=3", "row f=div a=out b_base=3 za=2 ma=3 sh=31 zp=1 lo=-8 hi=127 d_base=5"},
         {{"out", 5, {13, -8, 16, 3, 4, -8, 2, 1}}});
+}
+
+TEST_CASE("row by hand: variances") {
+  // of 1 to 8 the sum is 36 and that of the squares 204: (8*(204 + 3) - 36*36) / 2 = 180; of eight -2 they are -16 and
+  // 32: (8*35 - 256) / 2 = 12
+  const std::vector<Lanes> ones(8, all(1));
+  check({{"in", {{1, 2, 3, 4, 5, 6, 7, 8}, all(-2)}}, {"w", ones}},
+        {"mac wdir=row n_ow=2 s_ow=1 acc_base=3",
+         "row f=var a=in n_ow=2 a_ow=1 b_base=3 b_ow=1 ma=3 sh=1 d_base=9 d_ow=1"},
+        {{9, 180}, {10, 12}});
+}
+
+TEST_CASE("norm by hand: rows of two vectors") {
+  // Eight times 3 and eight times -3 above the zero point: the sum is 0, 16*(144 + 112) = 4096. 2^30 / root of that by
+  // the nine highest bits: f = 0, (18172 + 17824398/377) << 8 = 65451 << 8. 16*3 of it / 2^16: 12272, and -12273.
+  //   12272/2^14 times 64 -64 300 0 1 2 10 100 = 47.9 -47.9 224.7 0 0.7 1.5 7.5 74.9, plus 0 0 0 5 0 0 -3 1000, plus 1
+  //   -12273/2^14 times 100 = -74.9, below lo, and times -10 = 7.5
+  const std::vector<Lanes> ones(16, all(1));
+  const std::vector<Lanes> parameters{all(99),                        // before p_base
+                                      {64, 0, -64, -1, 44, 1, 0, 0},  // 300 is 44 + 256
+                                      {1, 0, 2, 0, 10, 0, 100, 0},
+                                      {0, 0, 0, 0, 0, 0, 5, 0},
+                                      {0, 0, 0, 0, -3, -1, -24, 3},  // 1000 is 232 + 3*256
+                                      {100, 0, 100, 0, 100, 0, 100, 0},
+                                      {-10, -1, -10, -1, -10, -1, -10, -1},
+                                      all(0),
+                                      all(0)};
+  check({{"in", {all(5), all(-1)}}, {"w", ones}, {"par", parameters}},
+        {"mac wdir=row n_ci=2 s_ci=1 zin=2 acc_base=3", "row f=var a=in za=2 n_k=2 a_k=1 ma=112 b_base=3 d_base=5",
+         "norm a=in za=2 n_k=2 a_k=1 b_base=3 c_base=5 p_base=1 mb=16384 sh=14 zp=1 lo=-70 hi=127 d_base=9 d_k=1"},
+        {{5, 4096}, {"out", 9, {49, -47, 127, 6, 2, 2, 5, 127}}, {"out", 10, {-70, -70, -70, -70, 8, 8, 8, 8}}});
 }
 
 }  // namespace dlc::cosim

@@ -180,6 +180,24 @@ TEST_CASE("the RTL comes back from a fault") {
   CHECK(need(cosimulate(*loaded, rtl, inputs)).bit_exact);
 }
 
+TEST_CASE("layer norm on the RTL") {
+  const DType u16{DType::Kind::unsigned_int, 16}, u6{DType::Kind::unsigned_int, 6}, u24{DType::Kind::unsigned_int, 24},
+      s16{DType::Kind::signed_int, 16};
+  for (const int size : {8, 16}) {
+    INFO("array " << size);
+    const auto& m = machine(size);
+    LayerBuilder b(m, 12);
+    const auto norm = [&](ValueId x) {
+      return b.node("normalize",
+                    {x, b.constant(s16, {96}, -30000, 30000), b.constant(s16, {96}, -2000, 2000), b.scalar(u16, 40),
+                     b.scalar(u6, 2), b.scalar(u24, 1 << 16), b.scalar(u6, 23)},
+                    {{"from", Expr(-5)}, {"zero", Expr(3)}});
+    };
+    const Graph g = b.finish({norm(norm(b.input({1, 96, 100})))});
+    cosim(m, g, b.inputs(), 4);
+  }
+}
+
 TEST_CASE("attention with its softmax on the RTL") {
   const DType u31{DType::Kind::unsigned_int, 31}, u16{DType::Kind::unsigned_int, 16}, u6{DType::Kind::unsigned_int, 6};
   for (const int size : {8, 16}) {

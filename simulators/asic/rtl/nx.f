@@ -11,6 +11,7 @@ nx_ld.sv
 nx_col.sv
 nx_mac.sv
 nx_vlane.sv
+nx_var.sv
 nx_vec.sv
 nx_st.sv
 nx_csr.sv

@@ -89,16 +89,17 @@ module nx_core (
       .bad(bad[MAC]), .start(go[MAC]), .retire(retire[MAC]), .in_re(m_in_re), .in_ra(m_in_ra), .in_q, .w_re(m_w_re),
       .w_ra(m_w_ra), .w_q, .acc_re(m_acc_re), .acc_ra(m_acc_ra), .acc_q, .acc_we(m_acc_we), .acc_wa(m_acc_wa), .acc_wd,
       .acc_last(m_acc_last), .busy(busy[MAC]), .useful(m_useful));
-  logic v_acc, v_in, v_out0, v_out1, v_wr, v_wr_in, v_conflict, v_step, v_par_re, t_we;
+  logic v_acc, v_in, v_out0, v_out1, v_wr, v_wr_in, v_wr_acc, v_conflict, v_step, v_par_re, t_we;
   logic [13:0] v_a, v_b, v_c, v_wa;
   logic [9:0] v_par_ra;
   logic [C*8-1:0] out0_q, out1_q, par_q, v_wd;
   logic [C*32-1:0] v_acc_q;
+  logic [31:0] v_var;
   nx_vec vec (.clk, .rst, .halt(stop), .stall(tb_stall[VEC]), .look(look[VEC]), .head(head[VEC]), .ready(ready[VEC]), .bad(bad[VEC]),
       .start(go[VEC]), .retire(retire[VEC]), .acc_want(v_acc), .in_want(v_in), .out0_want(v_out0), .out1_want(v_out1),
-      .wr_want(v_wr), .wr_in(v_wr_in), .a_ra(v_a), .b_ra(v_b), .acc_ra(v_c), .wa(v_wa), .conflict(v_conflict), .step(v_step),
+      .wr_want(v_wr), .wr_in(v_wr_in), .wr_acc(v_wr_acc), .a_ra(v_a), .b_ra(v_b), .acc_ra(v_c), .wa(v_wa), .conflict(v_conflict), .step(v_step),
       .acc_q(v_acc_q), .in_q, .out0_q, .out1_q, .par_re(v_par_re), .par_ra(v_par_ra), .par_q, .t_we, .t_wa(l_wa[AT-1:0]),
-      .t_wd(l_wd), .wd(v_wd), .busy(busy[VEC]));
+      .t_wd(l_wd), .wd(v_wd), .var_wd(v_var), .busy(busy[VEC]));
   logic s_re, st_ended;
   logic [13:0] s_ra;
   nx_st st (.clk, .rst, .halt(stop), .stall(tb_stall[ST]), .look(look[ST]), .head(head[ST]),
@@ -116,9 +117,9 @@ module nx_core (
   assign v_bank = v_c[AA];
   assign m_bank = m_acc_ra[AA];
   assign v_conflict = (v_acc && m_acc_re && v_bank == m_bank) || (v_in && m_in_re) || (v_out1 && s_re)
-                   || (v_wr && (v_wr_in ? l_in : l_out));
-  assign v_in_we = v_wr && v_wr_in && v_step;
-  assign v_out_we = v_wr && !v_wr_in && v_step;
+                   || (v_wr && (v_wr_acc ? m_acc_we && m_acc_wa[AA] == v_wa[AA] : v_wr_in ? l_in : l_out));
+  assign v_in_we = v_wr && v_wr_in && !v_wr_acc && v_step;
+  assign v_out_we = v_wr && !v_wr_in && !v_wr_acc && v_step;
   logic v_in_b;                        // which operand of vec is in `in`
   assign v_in_b = v_out0;
   dlc_sram #(.D(nx_cfg::IN_W), .W(R*8)) m_in (.clk, .we(l_in || v_in_we), .wa(l_in ? l_wa[AI-1:0] : v_wa[AI-1:0]),
@@ -134,10 +135,13 @@ module nx_core (
   logic [1:0][C*32-1:0] bank_q;
   logic m_from, v_from;
   for (genvar b = 0; b < 2; b++) begin : g_acc
-    logic m_re, v_re;
+    logic m_re, v_re, m_we, v_we;
     assign m_re = m_acc_re && m_bank == 1'(b);
     assign v_re = v_acc && v_step && v_bank == 1'(b);
-    dlc_sram #(.D(nx_cfg::ACC_W/2), .W(C*32)) bank (.clk, .we(m_acc_we && m_acc_wa[AA] == 1'(b)), .wa(m_acc_wa[AA-1:0]), .wd(acc_wd),
+    assign m_we = m_acc_we && m_acc_wa[AA] == 1'(b);
+    assign v_we = v_wr && v_wr_acc && v_step && v_wa[AA] == 1'(b);
+    dlc_sram #(.D(nx_cfg::ACC_W/2), .W(C*32)) bank (.clk, .we(m_we || v_we), .wa(m_we ? m_acc_wa[AA-1:0] : v_wa[AA-1:0]),
+        .wd(m_we ? acc_wd : {C{v_var}}),
         .re(m_re || v_re), .ra(m_re ? m_acc_ra[AA-1:0] : v_c[AA-1:0]), .rd(bank_q[b]));
   end
   assign acc_q = bank_q[m_from];
@@ -218,8 +222,9 @@ module nx_core (
       .at(32'(l_wa)), .data(l_wd));
   dlc_probe #(.BITS(C*32)) probe_1 (.start(go[MAC]), .retire(retired[MAC]), .index(retire_index[MAC]),
       .we(m_acc_we && m_acc_last), .memory(8'(nx_cfg::M_ACC)), .at(32'(m_acc_wa)), .data(acc_wd));
-  dlc_probe #(.BITS(C*8)) probe_2 (.start(go[VEC]), .retire(retired[VEC]), .index(retire_index[VEC]), .we(v_wr && v_step),
-      .memory(v_wr_in ? 8'(nx_cfg::M_IN) : 8'(nx_cfg::M_OUT)), .at(32'(v_wa)), .data(v_wd));
+  dlc_probe #(.BITS(C*32)) probe_2 (.start(go[VEC]), .retire(retired[VEC]), .index(retire_index[VEC]), .we(v_wr && v_step),
+      .memory(v_wr_acc ? 8'(nx_cfg::M_ACC) : v_wr_in ? 8'(nx_cfg::M_IN) : 8'(nx_cfg::M_OUT)), .at(32'(v_wa)),
+      .data(v_wr_acc ? {C{v_var}} : (C*32)'(v_wd)));
   dlc_probe #(.BITS(8)) probe_3 (.start(go[ST]), .retire(retired[ST]), .index(retire_index[ST]), .we(1'b0), .memory('0), .at('0),
       .data('0));
 `endif

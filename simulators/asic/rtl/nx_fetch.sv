@@ -36,6 +36,7 @@ module nx_fetch (
       nx_cfg::OP_VEC:  begin q = 2'(nx_cfg::Q_VEC); used = nx_cfg::VEC_USED; end
       nx_cfg::OP_VEC2: begin q = 2'(nx_cfg::Q_VEC); used = nx_cfg::VEC2_USED; end
       nx_cfg::OP_ROW:  begin q = 2'(nx_cfg::Q_VEC); used = nx_cfg::ROW_USED; end
+      nx_cfg::OP_NORM: begin q = 2'(nx_cfg::Q_VEC); used = nx_cfg::NORM_USED; end
       nx_cfg::OP_ST:   used = nx_cfg::ST_USED;
       nx_cfg::OP_END:  used = nx_cfg::END_USED;
       default: known = 1'b0;

@@ -5,7 +5,8 @@ module nx_vlane (
     input  logic v1, first, red_max, from_acc, input logic [31:0] acc, input logic [7:0] a, b, za, zb,
     input  logic v2, across, div, two, mul, lane, input logic [7:0] most, input logic [31:0] bias,
     input  logic [30:0] p_mul, ma, input logic [23:0] mb,
-    input  logic v3, input logic [5:0] p_sh, sh,
+    input  logic norm, gain_now, plus_now, input logic [15:0] p16, input logic [12:0] n, input logic [31:0] row_sum, input logic [30:0] row_root,
+    input  logic v3, v3b, input logic [5:0] p_sh, sh,
     input  logic v4, input logic [7:0] zp, lo, hi,
     input  logic v5, lut, input logic [7:0] slot,
     input  logic t_we, input logic [$clog2(nx_cfg::TAB_WORDS)-1:0] t_wa, input logic [nx_cfg::C*8-1:0] t_wd,
@@ -56,6 +57,7 @@ module nx_vlane (
   logic signed [32:0] fold;
   logic signed [8:0] bz, bz_q;
   logic signed [31:0] x_q;
+  logic signed [15:0] gain, gain_q, plus, plus_q;
   logic [31:0] d_q;                    // a divisor
   logic [30:0] r_x;                    // its reciprocal
   logic signed [63:0] t_q;
@@ -69,20 +71,27 @@ module nx_vlane (
   always_ff @(posedge clk) begin
     if (step) begin
       if (v1) begin
-        fold <= next_fold(fold, first, red_max, from_acc ? acc : 32'(signed'(a)), za);
+        fold <= next_fold(fold, first || norm, red_max, from_acc ? acc : 32'(signed'(a)), za);
         bz <= 9'(signed'(b)) - 9'(signed'(zb));
         if (div) d_q <= acc;
+        if (gain_now) gain <= p16;
+        if (plus_now) plus <= p16;
       end
       if (v2) begin
         if (across) x_q <= 32'(signed'(most));
-        else if (div || two)
+        else if (norm) begin
+          x_q <= 32'(signed'(fold[8:0]))*$signed({19'b0, n}) - row_sum;
+          gain_q <= gain;
+          plus_q <= plus;
+        end else if (div || two)
           x_q <= 32'(signed'(fold[8:0]))*(div ? $signed({16'b0, ma[15:0]}) : mul ? 32'(bz) : 32'sd1);
         else x_q <= fold[31:0] + (lane ? bias : '0);
         if (div) r_x <= recip(d_q);
         bz_q <= bz;
       end
-      if (v3) t_q <= 64'(x_q)*$signed({33'b0, div ? r_x : lane ? p_mul : ma})
-                   + (two && !mul ? 64'(bz_q)*64'(signed'(mb)) : '0);
+      if (v3b) t_q <= 64'(signed'(t_q[47:16]))*64'(gain_q) + 64'(plus_q)*$signed({40'b0, mb});
+      else if (v3) t_q <= 64'(x_q)*$signed({33'b0, norm ? row_root : div ? r_x : lane ? p_mul : ma})
+                        + (two && !mul ? 64'(bz_q)*64'(signed'(mb)) : '0);
       if (v4) r_q <= narrow(t_q, lane ? p_sh : sh, zp, lo, hi);
       if (v5) begin
         r_qq <= r_q;

@@ -240,6 +240,24 @@ TEST_CASE("the other operand of a sum is loaded where the array does not read, a
   }
 }
 
+TEST_CASE("layer norm down columns") {
+  const DType u16{DType::Kind::unsigned_int, 16}, u6{DType::Kind::unsigned_int, 6}, u24{DType::Kind::unsigned_int, 24},
+      s16{DType::Kind::signed_int, 16};
+  for (const int size : {8, 16})
+    for (const int64_t row : {16, 48, 208}) {
+      INFO("array " << size << ", row " << row);
+      const auto& m = machine(size);
+      LayerBuilder b(m, static_cast<uint64_t>(row));
+      const ValueId x = b.input({2, row, 190});
+      const ValueId y = b.node(
+          "normalize",
+          {x, b.constant(s16, {row}, -30000, 30000), b.constant(s16, {row}, -2000, 2000),
+           b.scalar(u16, row == 16 ? 0 : 7), b.scalar(u6, row == 48 ? 2 : 0), b.scalar(u24, 1 << 16), b.scalar(u6, 23)},
+          {{"from", Expr(-5)}, {"zero", Expr(3)}});
+      check_layers(m, b.finish({y}), b.inputs(), device(3));
+    }
+}
+
 TEST_CASE("softmax down columns, whose rows do not fill vectors") {
   const DType u16{DType::Kind::unsigned_int, 16}, u6{DType::Kind::unsigned_int, 6};
   for (const int size : {8, 16})

@@ -32,7 +32,7 @@ TEST_CASE("an instruction that is added to the description is used") {
 
   const TestMachine more = make_machine("R=8", [](std::string& yaml) {
     add_instruction(yaml, R"yaml(    larger:
-      op: 8
+      op: 9
       queue: vec
       fields: {a_at: u14@40, b_at: u14@54, d_at: u14@68, rows: {at: u11@82, plus: 1}, cols: {at: u11@93, plus: 1}}
       loops: {i: rows, j: cols, c: C}

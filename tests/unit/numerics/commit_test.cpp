@@ -353,3 +353,73 @@ TEST_CASE("softmax in integers is within two units of the float one, and mostly 
       CHECK(static_cast<double>(sum) < 0.3 * static_cast<double>(x.elements()));
     }
 }
+
+TEST_CASE("layer norm in integers is within a unit of the float one, and mostly the same") {
+  std::mt19937_64 random(6);
+  std::uniform_real_distribution<double> gain(-0.3, 1.7), shift(-1, 1);
+  for (const double scale : {0.004, 0.05, 0.4})
+    for (const int64_t row : {16, 192, 1024}) {
+      INFO("scale " << scale << ", row " << row);
+      constexpr int64_t kRows = 12;
+      const std::string text = fmt::format(R"(dlc.graph 1
+graph @g {{
+  in %x: s8[1,{2},{1}]
+  const @s: f32[] = {0}
+  const @z: s8[] = 7
+  const @t: f32[] = 0.025
+  const @yz: s8[] = -9
+  const @gain: f32[{1}] = 1
+  const @shift: f32[{1}] = 0
+  %xf: f32[1,{2},{1}] = dequantize_linear(%x, @s, @z)
+  %n: f32[1,{2},{1}], %mean: f32[1,{2}], %inv: f32[1,{2}] = layer_norm(%xf, @gain, @shift) {{epsilon = 1e-06}} loc "n"
+  %y: s8[1,{2},{1}] = quantize_linear(%n, @t, @yz)
+  out %y "y"
+}}
+)",
+                                           scale, row, kRows);
+      REQUIRE_OK(Graph g, parse_graph(text));
+      for (size_t v = 0; v < g.value_count(); ++v) {
+        auto& c = g.value(static_cast<ValueId>(v)).constant;
+        if (!c || c->rank() != 1) continue;
+        auto& from = g.value(static_cast<ValueId>(v)).name == "gain" ? gain : shift;
+        for (int64_t i = 0; i < row; ++i) c->set_double(i, from(random));
+      }
+      Graph integers = g;
+      REQUIRE_OK(const NumericsReport report, commit_numerics(integers, recipes()));
+      CHECK(report.committed.size() == 1);
+      CHECK(report.kept.empty());
+      REQUIRE_OK(Tensor x, Tensor::make(kS8, {1, kRows, row}));
+      for (int64_t i = 0; i < x.elements(); ++i) {
+        const int64_t spread = 3 + i / row * 12;  // narrow rows and wide ones, some beside the zero point
+        x.set_int(i, std::clamp<int64_t>(static_cast<int64_t>(random() % (2 * spread + 1)) - spread + i / row % 3 * 20,
+                                         -128, 127));
+      }
+      const std::vector<Tensor> inputs{x};
+      REQUIRE_OK(const auto want, run_graph(g, inputs));
+      REQUIRE_OK(const auto got, run_graph(integers, inputs));
+      int64_t largest = 0, sum = 0;
+      for (int64_t i = 0; i < x.elements(); ++i) {
+        const int64_t off = std::abs(want[0].get_int(i) - got[0].get_int(i));
+        largest = std::max(largest, off);
+        sum += off;
+      }
+      CHECK(largest <= 1);
+      CHECK(static_cast<double>(sum) < 0.05 * static_cast<double>(x.elements()));
+    }
+}
+
+TEST_CASE("layer norm that has no integers stays in float, with the reason") {
+  const auto norm = [](const std::string& more, const std::string& scale, const std::string& rest = "1,6") {
+    return fmt::format(R"(  const @s: f32[] = {1}
+  const @z: s8[] = 0
+  const @g: f32[40] = 1.5
+  %xf: f32[1,6,40] = dequantize_linear(%x, @s, @z)
+  %n: f32[1,6,40], %mean: f32[{2}], %inv: f32[{2}] = layer_norm(%xf, @g){0} loc "n"
+  %y: s8[1,6,40] = quantize_linear(%n, @s, @z))",
+                       more, scale, rest);
+  };
+  CHECK(commit("s8[1,6,40]", norm("", "0.05")).why.empty());
+  CHECK_THAT(commit("s8[1,6,40]", norm(" {axis = 1}", "0.05", "1"), {}, false).why, Contains("last of several axes"));
+  CHECK_THAT(commit("s8[1,6,40]", norm(" {epsilon = 10.0}", "0.01"), {}, false).why, Contains("its epsilon"));
+  CHECK_THAT(commit("s8[1,6,40]", norm("", "1e-06"), {}, false).why, Contains("epsilon"));
+}
