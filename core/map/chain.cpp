@@ -408,6 +408,11 @@ class ChainMaker {
         return s.failed(lanes + 10, fmt::format("it has no loop for {}", target_->loops[v].var));
     }
     // As much as the instruction takes at once; only its fields limit that here, memories do when tiles are chosen.
+    // What an instruction before it does point by point is a point for it too.
+    const auto by_point = [&](size_t v) {
+      return !target_->loops[v].reduction &&
+             std::ranges::any_of(*s.plans, [&](const Plan& p) { return p.uses[v] && !is_assigned(p, v); });
+    };
     for (const int64_t most : kExtents) {
       Box box{std::vector<int64_t>(target_->loops.size(), 0), {}};
       int64_t times = 1;
@@ -415,7 +420,7 @@ class ChainMaker {
         const bool assigned = std::ranges::find(plan.assign, static_cast<int>(v)) != plan.assign.end();
         const bool lane = target_->loops[v].lane;
         const int64_t n = target_->loops[v].extent;
-        box.extent.push_back(!assigned ? 1 : lane ? n : std::min(n, most));
+        box.extent.push_back(!assigned || by_point(v) ? 1 : lane ? n : std::min(n, most));
         if (plan.uses[v]) times *= ceil_div(n, box.extent.back());
       }
       std::vector<int64_t> base;

@@ -258,6 +258,19 @@ TEST_CASE("layer norm down columns") {
     }
 }
 
+TEST_CASE(
+    "an instruction walks the loops that the one before it walks: scores of 128 places are one mac for 16 of them") {
+  const auto& m = machine(16);
+  LayerBuilder b(m, 4);
+  const DType u31{DType::Kind::unsigned_int, 31}, u6{DType::Kind::unsigned_int, 6};
+  const ValueId x = b.input({1, 192, 128});
+  const ValueId a = b.node("scores", {x, x}, {{"heads", Expr(2)}, {"depth", Expr(32)}, {"b_at", Expr(64)}});
+  const Graph g = b.finish({b.node("rescale", {a, b.scalar(u31, 1000000000), b.scalar(u6, 36)}, {})});
+  const AcceleratorImage image = need(compile_for(*m.hw, need(lower_to_program(g))));
+  CHECK(all(*m.hw, image, "mac").size() == 2 * 128 / 16);
+  CHECK(all(*m.hw, image, "vec").size() == 2 * 128 / 16);
+}
+
 TEST_CASE("softmax down columns, whose rows do not fill vectors") {
   const DType u16{DType::Kind::unsigned_int, 16}, u6{DType::Kind::unsigned_int, 6};
   for (const int size : {8, 16})
