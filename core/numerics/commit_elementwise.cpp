@@ -12,13 +12,16 @@ namespace {
 
 std::string name_of(const Site& s) { return s.locations.empty() ? std::string("layer") : s.locations.front(); }
 
-// A dim of one element is repeated, but not the channels: a vector is walked as it lies.
-bool is_repeated(const std::vector<Expr>& shape, const std::vector<Expr>& to) {
+// A dim of one element is repeated, but not the channels: a vector is walked as it lies. Channels of columns are the
+// last dim, so what is added to scores for each key is repeated over heads and places.
+bool is_repeated(const Rewriter& r, ValueId v, ValueId whole) {
+  const auto &shape = r.graph().value(v).type.shape, &to = r.graph().value(whole).type.shape;
   if (shape == to) return true;
-  return shape.size() == to.size() && to.size() > 1 && shape[1] == to[1];
+  if (shape.size() != to.size() || to.size() < 2) return false;
+  return r.known_columns(whole) ? shape.back() == to.back() : shape[1] == to[1];
 }
 
-// Both operands quantised and of the result's shape, or one repeated.
+// Both operands quantised and of the result's shape, or one repeated: the second.
 Result<Attempt<std::pair<Quantized, Quantized>>> operands(Rewriter& r, const Site& s) {
   const Node n = r.graph().node(s.root);
   DLC_TRY(const auto a, r.dequantized(n.inputs[0]));
@@ -26,9 +29,12 @@ Result<Attempt<std::pair<Quantized, Quantized>>> operands(Rewriter& r, const Sit
   if (!a || !b) return Refused{"an operand is not quantised per tensor"};
   const Graph& g = r.graph();
   const auto& shape = g.value(n.outputs[0]).type.shape;
-  if (!is_repeated(g.value(a->value).type.shape, shape) || !is_repeated(g.value(b->value).type.shape, shape))
+  const auto whole = [&](const Quantized& q) { return g.value(q.value).type.shape == shape; };
+  if (!whole(*a) && !whole(*b)) return Refused{"both operands are broadcast"};
+  const auto both = whole(*a) ? std::pair{*a, *b} : std::pair{*b, *a};
+  if (!is_repeated(r, both.second.value, both.first.value))
     return Refused{"an operand is broadcast along its channels"};
-  return std::pair{*a, *b};
+  return both;
 }
 
 // q at the site's scale; q itself when it has it already.

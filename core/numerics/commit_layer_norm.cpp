@@ -46,10 +46,10 @@ Result<int64_t> unit_of_deviation(const Rewriter& r, const Types& t) {
   epsilon.set_int(0, 0);
   v.set_int(0, 0);
   mb.set_int(0, 0);
-  return unit_shift(r, "normalize",
-                    {std::move(x), std::move(gain), std::move(shift), std::move(epsilon), std::move(v), std::move(mb),
-                     std::move(s)},
-                    kGain);
+  return unit_shift(
+      r, "normalize",
+      {std::move(x), std::move(gain), std::move(shift), std::move(epsilon), std::move(v), std::move(mb), std::move(s)},
+      kGain);
 }
 
 double largest(const std::vector<double>& v) {

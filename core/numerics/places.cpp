@@ -99,11 +99,24 @@ Result<ValueId> Rewriter::rows(ValueId y, const std::vector<Expr>& shape, const 
   return v;
 }
 
+namespace {
+
+// Whether the matrices of what is broadcast to `whole` are one for all of its matrices, or one for each.
+bool has_matrices(const std::vector<Expr>& shape, const std::vector<Expr>& whole) {
+  if (shape.size() != whole.size()) return false;
+  const auto lead = [](const std::vector<Expr>& s) { return product(std::span(s).first(s.size() - 2)); };
+  return lead(shape).is(1) || lead(shape) == lead(whole);
+}
+
+}  // namespace
+
 Result<ValueId> on_elements(Rewriter& r, const Site& s, std::string op, std::vector<ValueId> operands,
                             const std::vector<ValueId>& more, Attrs attrs) {
   const auto shape = r.graph().value(operands.front()).type.shape;
-  const bool same = std::ranges::all_of(operands, [&](ValueId v) { return r.graph().value(v).type.shape == shape; });
-  const bool columns = same && std::ranges::any_of(operands, [&](ValueId v) { return r.known_columns(v).has_value(); });
+  const auto shape_of = [&](ValueId v) { return r.graph().value(v).type.shape; };
+  bool columns =
+      std::ranges::any_of(operands, [&](ValueId v) { return shape_of(v) == shape && r.known_columns(v).has_value(); });
+  for (const ValueId v : operands) columns = columns && has_matrices(shape_of(v), shape);
   if (columns)
     for (ValueId& v : operands) {
       DLC_TRY(v, r.columns(v, s));

@@ -123,7 +123,8 @@ class Rewriter {
   std::set<ValueId> columns_;           // values [b, d, s] that rules work on
 };
 
-// An op on each element of `operands`, which have one shape: on their columns, where one of them has these already.
+// An op on each element of `operands`, of which the first has the result's shape and others may be broadcast: on their
+// columns, where one of that shape has these already.
 Result<ValueId> on_elements(Rewriter& r, const Site& s, std::string op, std::vector<ValueId> operands,
                             const std::vector<ValueId>& more, Attrs attrs);
 

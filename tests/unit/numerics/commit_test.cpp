@@ -423,3 +423,34 @@ TEST_CASE("layer norm that has no integers stays in float, with the reason") {
   CHECK_THAT(commit("s8[1,6,40]", norm(" {epsilon = 10.0}", "0.01"), {}, false).why, Contains("its epsilon"));
   CHECK_THAT(commit("s8[1,6,40]", norm("", "1e-06"), {}, false).why, Contains("epsilon"));
 }
+
+TEST_CASE("sums and products with an operand that is broadcast") {
+  const auto body = [](const std::string& op, const std::string& type, const std::string& of) {
+    return fmt::format(R"(  const @s: f32[] = 0.25
+  const @z: s8[] = 3
+  const @q: s8[{1}] = 17
+  %xf: f32[{2}] = dequantize_linear(%x, @s, @z)
+  %c: f32[{1}] = dequantize_linear(@q, @s)
+  %yf: f32[{2}] = {0}(%c, %xf) loc "n"
+  %y: s8[{2}] = quantize_linear(%yf, @s, @z))",
+                       op, type, of);
+  };
+  for (const std::string op : {"add", "mul"}) {
+    CHECK(commit("s8[2,6,5,8]", body(op, "2,6,1,1", "2,6,5,8")).why.empty());
+    CHECK(commit("s8[2,6,5,8]", body(op, "1,6,5,1", "2,6,5,8")).why.empty());
+    CHECK_THAT(commit("s8[2,6,5,8]", body(op, "2,1,1,8", "2,6,5,8"), {}, false).why, Contains("along its channels"));
+  }
+  // Scores are columns, and what is added to them for each key becomes columns too.
+  const std::string masked = R"(  const @s: f32[] = 0.25
+  const @t: f32[] = 0.0039
+  const @yz: s8[] = -128
+  const @q: s8[1,1,1,8] = -17
+  %xf: f32[1,2,6,8] = dequantize_linear(%x, @s)
+  %p: f32[1,2,6,8] = softmax(%xf) {axis = 3}
+  %pq: s8[1,2,6,8] = quantize_linear(%p, @t, @yz)
+  %pf: f32[1,2,6,8] = dequantize_linear(%pq, @t, @yz)
+  %c: f32[1,1,1,8] = dequantize_linear(@q, @t)
+  %yf: f32[1,2,6,8] = add(%pf, %c)
+  %y: s8[1,2,6,8] = quantize_linear(%yf, @t, @yz))";
+  CHECK(commit("s8[1,2,6,8]", masked).layers == 2);
+}
