@@ -14,7 +14,7 @@ std::string name_of(const Site& s) { return s.locations.empty() ? std::string("l
 
 // A dim of one element is repeated, but not the channels: a vector is walked as it lies. Channels of columns are the
 // last dim, so what is added to scores for each key is repeated over heads and places.
-bool is_repeated(const Rewriter& r, ValueId v, ValueId whole) {
+bool is_repeated(Rewriter& r, ValueId v, ValueId whole) {
   const auto &shape = r.graph().value(v).type.shape, &to = r.graph().value(whole).type.shape;
   if (shape == to) return true;
   if (shape.size() != to.size() || to.size() < 2) return false;
