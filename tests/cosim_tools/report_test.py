@@ -2,6 +2,7 @@
 checked where there is one: report_test.py BUILD SOURCE WORK"""
 import html.parser
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -23,6 +24,14 @@ check("nothing was measured", "measured_cycles" not in predicted["totals"])
 same("measured cycles", said["totals"]["measured_cycles"], want["cycles"])
 same("layers", [(l["name"], l["predicted_cycles"], l["measured_cycles"]) for l in said["layers"]],
      [(l["name"], l["predicted_cycles"], l["measured_cycles"]) for l in layers])
+
+# Counts that lie beside the verilated model are shown without being named.
+arch_hash = re.search(r"arch_hash (0x[0-9a-f]+)", dlc.run("hw", "check", f"{source}/hwdesc/asic.yaml,R=8"))[1]
+(dlc.work / "rtl").mkdir()
+shutil.copy(dlc.work / "small.json", dlc.work / "rtl" / f"{arch_hash}.cells.json")
+dlc.run("report", "m.dlca", "-o", "known.html", env={**os.environ, "DLC_RTL_PATH": str(dlc.work / "rtl")})
+known = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', (dlc.work / "known.html").read_text(), re.S)[1])
+same("cells beside the model", known["cells"], [{"configuration": "asic.yaml,R=8", "total": 1234, "by_type": {"$dff": 1000, "$mul": 234}}])
 
 for arguments in (["-o", "m.txt"], ["-o", "x.html", "--cells", "m.dlca"], ["-o", "x.html", "--device", "tpu:"]):
     dlc.run("report", "m.dlca", *arguments, code=1)

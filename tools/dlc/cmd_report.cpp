@@ -1,6 +1,9 @@
 // dlc report: one HTML page about a compiled model: graph, layers, queues and memories over time.
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "dlc/io/file.h"
 #include "tools/dlc/counters.h"
 #include "tools/dlc/crash.h"
@@ -37,6 +40,23 @@ Result<Json> measure(const Options& o, Context& cx, const CompiledModel& model, 
   return result;
 }
 
+// The counts that the project's synthesis leaves beside the verilated models, by arch_hash.
+Result<> add_known_cells(const Stream& s, std::vector<Cells>& cells) {
+  std::vector<std::string> folders;
+  if (const char* path = std::getenv("DLC_RTL_PATH"); path != nullptr && *path != 0) folders.emplace_back(path);
+  folders.push_back(program_folder() + "/../lib/dlc/rtl");
+  for (const std::string& folder : folders) {
+    const std::string file = fmt::format("{}/{}.cells.json", folder, hash_text(s.hw().arch_hash));
+    std::error_code error;
+    if (!std::filesystem::exists(file, error)) continue;
+    DLC_TRY(Cells c, read_cells(file));
+    c.configuration = s.loaded.hardware;
+    cells.push_back(std::move(c));
+    return {};
+  }
+  return {};
+}
+
 Result<int> report(const Options& o, Context& cx) {
   const bool as_page = o.output.ends_with(".html");
   if (!as_page && !o.output.ends_with(".json"))
@@ -54,6 +74,7 @@ Result<int> report(const Options& o, Context& cx) {
   std::vector<Stream> streams;
   if (as_page) {
     DLC_TRY(streams, streams_of(model));
+    if (cells.empty() && !streams.empty()) DLC_CHECK(add_known_cells(streams[0], cells));
   } else {
     DLC_TRY(streams, need_streams(model, o.model.file, "a timeline"));
   }

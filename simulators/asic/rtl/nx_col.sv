@@ -1,7 +1,7 @@
 // One output channel: R weights in two sets, a dot product, one register.
 //
-// Inputs and weights, their zero points subtracted (9 bits), are carried sign-extended to 32: a simulation then
-// multiplies whole words, and synthesis merges the equal bits.
+// Inputs and weights, their zero points subtracted, are numbers of 9 bits in words of 32, which a simulation handles
+// whole; a multiplier has 9 of them.
 module nx_col (
     input  logic clk,
     input  logic w_row, w_clear, w_all, input logic [$clog2(nx_cfg::R)-1:0] w_at,    // shadow set: one weight or all
@@ -12,9 +12,12 @@ module nx_col (
   localparam int R = nx_cfg::R;
   logic [R-1:0][31:0] shadow, active;
   logic [31:0] sum;
+  function automatic logic signed [31:0] nine(input logic [8:0] v);
+    nine = 32'(signed'(v));
+  endfunction
   always_comb begin
     sum = '0;
-    for (int r = 0; r < R; r++) sum += x[r]*active[r];
+    for (int r = 0; r < R; r++) sum += nine(x[r][8:0])*$signed(active[r]);
   end
   always_ff @(posedge clk) begin
     if (w_row) begin
@@ -23,10 +26,16 @@ module nx_col (
     end
     if (w_all)
       for (int r = 0; r < R; r++) shadow[r] <= 32'(signed'(w_word[r*8 +: 8])) - 32'(signed'(zw));
-    if (swap) active <= shadow;
     if (en) begin                      // exclusive: one set of multipliers does both
-      if (dw) p <= taps[0]*active[0] + taps[1]*active[1] + taps[2]*active[2];
+      if (dw)
+        p <= nine(taps[0][8:0])*$signed(active[0]) + nine(taps[1][8:0])*$signed(active[1])
+           + nine(taps[2][8:0])*$signed(active[2]);
       else p <= sum;
     end
   end
+  for (genvar r = 0; r < R; r++) begin : g_w
+    always_ff @(posedge clk) if (swap) active[r] <= nine(shadow[r][8:0]);
+  end
+  logic unused;
+  assign unused = &{1'b0, x, taps, shadow};
 endmodule

@@ -3,8 +3,8 @@
 // The names are the same in every language. For an instruction ld with a field sp: LD_SP_L (lowest bit), LD_SP_W
 // (width), LD_SP_P (what is added to the stored value), LD_SP_U (unit, when not 1); LD_TO_E_IN for enumerators;
 // LD_USED, the mask of bits that a field claims. OP_LD, Q_LD, FAULT_OOB, CSR_CTRL, CSR_CTRL_START_B, CNT_CYCLES, WORD,
-// ARCH_HASH and every param. Of memories: PAR_WORDS, of a view mul of par PAR_MUL_AT and PAR_MUL_STEP (first word, words
-// between two; when not 1), of `timing` DRAM_READ_LATENCY, DRAM_BURST_MAX, DRAM_BOUNDARY. Of `cost`: ISSUE_AHEAD,
+// ARCH_HASH and every param. Of memories: PAR_WORDS, of a view mul of par PAR_MUL_AT and PAR_MUL_STEP (first word,
+// words between two; when not 1), of `timing` DRAM_READ_LATENCY, DRAM_BURST_MAX, DRAM_BOUNDARY. Of `cost`: ISSUE_AHEAD,
 // ISSUE_LOOK, ISSUE_IN_FLIGHT, and LD_OPEN for an instruction that goes over the bus.
 #pragma once
 
