@@ -45,6 +45,9 @@ class ChainMaker {
     return std::move(chain_);
   }
 
+  // Only what `like` does is tried.
+  void follow(const std::vector<Plan>& like) { like_ = &like; }
+
   // When there is no chain.
   Refusal refusal() const { return refused("no instruction", nearest_, why_); }
 
@@ -133,6 +136,8 @@ class ChainMaker {
     if (depth > kMostDepth) return std::nullopt;
     std::optional<Plans> best;
     for (const Pattern& p : machine_.compute) {
+      const auto is_this = [&](const Plan& other) { return other.pattern == &p; };
+      if (like_ != nullptr && std::ranges::none_of(*like_, is_this)) continue;
       const int tensor = p.stmt().tensor, to = p.spaces[static_cast<size_t>(tensor)];
       const DType element = p.kernel.tensors[static_cast<size_t>(tensor)].dtype;
       if (space >= 0 ? to != space : !stores(to)) continue;
@@ -332,6 +337,19 @@ class ChainMaker {
     }
   };
 
+  // The loops that it had there.
+  bool assign_like(Search& s) {
+    for (const Plan& other : *like_) {
+      if (other.pattern != s.plan->pattern) continue;
+      s.plan->assign = other.assign;
+      bool may = true;
+      for (size_t u = 0; u < other.assign.size() && may; ++u)
+        may = other.assign[u] < 0 || may_assign(*s.plan, u, static_cast<size_t>(other.assign[u]));
+      if (may) consider(s);
+    }
+    return s.best.has_value();
+  }
+
   bool assign(Plan& plan, const Plans& plans, int depth) {
     Search s{&plan, &plans, {}, {}, 0, kMostAssignments, true, 0, {}};
     for (const bool lanes : {true, false})
@@ -339,11 +357,12 @@ class ChainMaker {
         if (plan.pattern->loops[u].extent.constant().has_value() == lanes) s.order.push_back(u);
     plan.assign.assign(plan.pattern->loops.size(), -1);
     std::vector<bool> used(target_->loops.size(), false);
+    if (like_ != nullptr && !assign_like(s)) return false;
     for (const bool maximal : {true, false}) {
+      if (s.best) break;
       s.maximal = maximal;
       s.left = kMostAssignments;
       step(s, 0, used);
-      if (s.best) break;
     }
     if (!s.best) {
       if (!s.why.empty()) blame(depth, *plan.pattern, [&] { return s.why; }, 60 + s.reached);
@@ -470,6 +489,7 @@ class ChainMaker {
   std::shared_ptr<const Target> target_;
   ValueRanges ranges_;
   bool apart_ = false;
+  const std::vector<Plan>* like_ = nullptr;
   Chain chain_;                                                            // without plans: for solve()
   std::map<std::pair<const ValNode*, int>, std::optional<Plans>> covers_;  // by value and memory
   std::map<std::pair<const Pattern*, const ValNode*>, std::vector<Sum>> sums_;
@@ -482,6 +502,13 @@ class ChainMaker {
 
 std::optional<Chain> make_chain(const Machine& machine, std::shared_ptr<const Target> target) {
   return ChainMaker(machine, std::move(target), false).run();
+}
+
+std::optional<Chain> make_chain_like(const Machine& machine, std::shared_ptr<const Target> target,
+                                     const std::vector<Plan>& like) {
+  ChainMaker maker(machine, std::move(target), false);
+  maker.follow(like);
+  return maker.run();
 }
 
 Refusal why_no_chain(const Machine& machine, const std::shared_ptr<const Target>& target) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cctype>
+
 namespace dlc::map {
 
 namespace {
@@ -30,6 +32,53 @@ std::string kind_of(const Target& t) {
   key += fmt::format("t{}[", t.output);
   for (const Expr& e : t.output_index) key += to_string(e) + ",";
   return key + "]=" + print(t.value, k);
+}
+
+// `text` with # for numbers that only fill fields. What may leave a step out (+ 0, * 1, a clamp that never clamps) and
+// small strides stay; an offset of an index goes.
+std::string without_numbers(std::string_view text) {
+  std::string out;
+  const auto behind = [&](std::string_view what) { return out.ends_with(what); };
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i;
+    while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
+    const std::string_view number = text.substr(i, end - i);
+    const bool in_name = !out.empty() && (std::isalnum(static_cast<unsigned char>(out.back())) != 0 || behind("."));
+    const bool bound = (number == "128" && behind(", -")) || (number == "127" && behind(", "));
+    const bool small = (number == "0" || number == "1" || number == "2") && !behind("< ");
+    if (number.empty()) {
+      if ((text[i] == ',' || text[i] == ']') && behind(" + #")) out.resize(out.size() - 4);
+      out += text[i++];
+      continue;
+    }
+    if (!in_name && !bound && !small && (behind("- -") || behind("+ -"))) out.pop_back();
+    if (in_name || bound || small)
+      out += number;
+    else
+      out += '#';
+    i = end;
+  }
+  return out;
+}
+
+// The same without sizes: an instruction that does one such call does the others, by the same loops.
+std::string likeness_of(const Target& t) {
+  std::string key;
+  for (const TargetLoop& l : t.loops) key += fmt::format("{}{}{};", l.var, l.reduction, l.lane);
+  key += fmt::format("{};", t.valid.size());
+  Kernel k = t.kernel;
+  std::vector<bool> seen(k.tensors.size(), false);
+  int next = 0;
+  walk(t.value, [&](const ValNode& n) {
+    if (n.kind != ValKind::read || seen[static_cast<size_t>(n.tensor)]) return;
+    seen[static_cast<size_t>(n.tensor)] = true;
+    KernelTensor& tensor = k.tensors[static_cast<size_t>(n.tensor)];
+    tensor.name = fmt::format("t{}", next++);
+    key += fmt::format("{}{}{};", to_string(tensor.dtype), n.args.size(), t.constants.contains(n.tensor) ? "c" : "");
+  });
+  std::string text;
+  for (const Expr& e : t.output_index) text += to_string(e) + ",";
+  return key + without_numbers(text + print(t.value, k));
 }
 
 }  // namespace
@@ -90,9 +139,13 @@ std::expected<Mapping, Refusal> Mapper::map(const Program& p, const Call& call, 
 }
 
 std::expected<Mapper::Known, Refusal> Mapper::search(const Program& p, const Call& call,
-                                                     const std::shared_ptr<const Target>& target) const {
+                                                     const std::shared_ptr<const Target>& target) {
   const Loc where = place_of(p, call);
-  auto chain = make_chain(machine_, target);
+  const std::string likeness = likeness_of(*target);
+  const auto like = likes_.find(likeness);
+  std::optional<Chain> chain;
+  if (like != likes_.end()) chain = make_chain_like(machine_, target, like->second);
+  if (!chain) chain = make_chain(machine_, target);
   if (!chain) return std::unexpected(why_no_chain(machine_, target));
   auto tiling = choose_tiling(machine_, *chain, where);
   if (!tiling) return std::unexpected(refusal("does not fit", tiling.error(), true));
@@ -102,6 +155,7 @@ std::expected<Mapper::Known, Refusal> Mapper::search(const Program& p, const Cal
   Emitter trial(machine_, std::move(places), true);
   if (auto ok = trial.call(*chain, *tiling, where); !ok)
     return std::unexpected(refusal("does not fit", ok.error(), true));
+  likes_.emplace(likeness, chain->plans);
   return Known{std::move(chain->plans), std::move(*tiling)};
 }
 

@@ -40,13 +40,13 @@ class Mapper {
     Tiling tiling;
   };
   std::expected<Mapping, Refusal> map(const Program& p, const Call& call, Target part);
-  std::expected<Known, Refusal> search(const Program& p, const Call& call,
-                                       const std::shared_ptr<const Target>& target) const;
+  std::expected<Known, Refusal> search(const Program& p, const Call& call, const std::shared_ptr<const Target>& target);
 
   std::shared_ptr<const HwDescription> hw_;
-  Machine machine_;                         // points into *hw_
-  std::map<std::string, Known> known_;      // by kind of call
-  std::map<std::string, Refusal> refused_;  // by kind and names
+  Machine machine_;                                 // points into *hw_
+  std::map<std::string, Known> known_;              // by kind of call
+  std::map<std::string, std::vector<Plan>> likes_;  // by kind without its sizes and most of its numbers
+  std::map<std::string, Refusal> refused_;          // by kind and names
 };
 
 }  // namespace dlc::map

@@ -84,6 +84,9 @@ std::vector<Layout> layouts_of(const Target& t, int64_t lanes);  // per tensor
 
 // The cheapest chain.
 std::optional<Chain> make_chain(const Machine& machine, std::shared_ptr<const Target> target);
+// The chain of the same instructions with the same loops as the one of a target that is like this one.
+std::optional<Chain> make_chain_like(const Machine& machine, std::shared_ptr<const Target> target,
+                                     const std::vector<Plan>& like);
 // What stands in the way of one: the first condition of the nearest instruction that fails; or, where the call alone
 // begins or ends in a memory that nothing is copied to or from, that memory, with one of these rules.
 constexpr std::string_view kNeedsProducer = "needs its producer", kNeedsReader = "needs its reader";
