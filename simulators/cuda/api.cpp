@@ -67,8 +67,8 @@ const DlcEmuApi* emulator_api() {
   static const DlcEmuApi api = {
       .version = kDlcEmuVersion,
       .place = &place(),
-      .access = [](const void* p, size_t bytes, bool write,
-                   uintptr_t site) { block().access(reinterpret_cast<uintptr_t>(p), bytes, write, site); },
+      .access = [](const void* p, size_t bytes, unsigned kind,
+                   uintptr_t site) { block().access(reinterpret_cast<uintptr_t>(p), bytes, kind, site); },
       .shared_array = [](int id, size_t bytes, size_t alignment) { return block().shared_array(id, bytes, alignment); },
       .block_barrier = [](int line) { block().block_barrier(line); },
       .warp_barrier = warp_barrier,

@@ -55,7 +55,7 @@ class Block {
   bool run(DlcEmuIndex index, int32_t number);  // false: the launch ends here
 
   // What the running thread asks for: the functions behind DlcEmuApi.
-  void access(uintptr_t at, size_t bytes, bool write, uintptr_t site, bool atomic = false);
+  void access(uintptr_t at, size_t bytes, unsigned kind, uintptr_t site, bool atomic = false);  // kind: DlcEmuAccess
   void* shared_array(int id, size_t bytes, size_t alignment);
   void block_barrier(int line);
   uint32_t warp_operation(const Request& r);

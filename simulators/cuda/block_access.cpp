@@ -65,18 +65,19 @@ Access Block::by_me(bool write) const {
   return a;
 }
 
-void Block::access(uintptr_t at, size_t bytes, bool write, uintptr_t site, bool atomic) {
+void Block::access(uintptr_t at, size_t bytes, unsigned kind, uintptr_t site, bool atomic) {
   if (bytes == 0) return;
   if (machine_.stacks_.contains(reinterpret_cast<const void*>(at))) return;
   const auto within = [&](const void* p, size_t size) { return at - reinterpret_cast<uintptr_t>(p) < size; };
   if (within(&place(), sizeof(DlcEmuPlace)) || within(emulator_api(), sizeof(DlcEmuApi)))
     return;  // threadIdx and the like
+  const bool write = (kind & kEmuWrite) != 0;
   Access a = by_me(write);
   a.atomic = atomic;
   const auto begin = reinterpret_cast<uintptr_t>(shared_);
   const bool shared = at >= begin && at < begin + shared_bytes_;
   if (!(shared ? touch_shared(at, bytes, a, site) : touch_global(at, bytes, a, site))) return;
-  if (bytes <= 16 && power_of_two(bytes) && at % bytes != 0) {
+  if (!(kind & kEmuAnyAlignment) && bytes <= 16 && power_of_two(bytes) && at % bytes != 0) {
     fault(FaultKind::misaligned, write ? "a write" : "a read", at, bytes, site);
     end_thread();
   }
@@ -157,7 +158,7 @@ bool Block::touch_global(uintptr_t at, size_t bytes, const Access& a, uintptr_t 
 void Block::read_row(const void* row, int matrices, int line) {
   const int matrix = current_->lane / 8;
   if (!machine_.options.checks || matrix >= matrices) return;
-  access(reinterpret_cast<uintptr_t>(row), 16, false,
+  access(reinterpret_cast<uintptr_t>(row), 16, kEmuRead,
          static_cast<uintptr_t>(line) | static_cast<uintptr_t>(matrix + 1) << kLineBits);
 }
 
@@ -189,8 +190,8 @@ void Block::copy_async(const Copy& c, int line) {
       fault(FaultKind::out_of_bounds, "an asynchronous copy to what is not shared memory", to, c.bytes, site);
       end_thread();
     }
-    if (c.present) access(from, c.present, false, site);
-    access(to, c.bytes, true, site);  // from now on it may be written
+    if (c.present) access(from, c.present, kEmuRead, site);
+    access(to, c.bytes, kEmuWrite, site);  // from now on it may be written
     shared_shadow_.set_pending(to, c.bytes, true);
   }
   current_->open.push_back(c);
@@ -218,7 +219,7 @@ void Block::wait_for_copies(int groups) {
 }
 
 void Block::atomic(void* p, int line) {
-  if (machine_.options.checks) access(reinterpret_cast<uintptr_t>(p), 4, true, static_cast<uintptr_t>(line), true);
+  if (machine_.options.checks) access(reinterpret_cast<uintptr_t>(p), 4, kEmuWrite, static_cast<uintptr_t>(line), true);
 }
 
 uint32_t Block::add_to_counter(uint32_t* p, uint32_t v, int line) {

@@ -23,6 +23,11 @@ struct DlcEmuParam {
 };
 
 enum DlcEmuElement : int { kEmuF16, kEmuBF16, kEmuTF32, kEmuS8, kEmuU8, kEmuE4M3, kEmuE5M2 };
+enum DlcEmuAccess : unsigned {
+  kEmuRead = 0,
+  kEmuWrite = 1,
+  kEmuAnyAlignment = 2
+};  // the last added to one of the others
 enum DlcEmuShuffle : int { kEmuShuffleXor, kEmuShuffleDown, kEmuShuffleUp, kEmuShuffleIndex };
 
 // Lines are those of the kernel text: lanes that wait together must wait at the same one.
@@ -31,7 +36,7 @@ struct DlcEmuApi {
   DlcEmuPlace* place;
   // Checks an access of the running thread; does not return where it is out of bounds. The site is a return address or
   // a line of the text: accesses of the lanes of a warp at the same site are one instruction.
-  void (*access)(const void* p, size_t bytes, bool write, uintptr_t site);
+  void (*access)(const void* p, size_t bytes, unsigned kind, uintptr_t site);
   void* (*shared_array)(int id, size_t bytes, size_t alignment);  // the same for all threads of the block
   void (*block_barrier)(int line);
   void (*warp_barrier)(int line);
@@ -47,7 +52,7 @@ struct DlcEmuApi {
   void (*atomic_set_if_zero)(uint32_t* p, uint32_t v, int line);
 };
 
-enum : uint32_t { kDlcEmuVersion = 1 };
+enum : uint32_t { kDlcEmuVersion = 2 };
 
 #ifdef DLC_HOST_EMU
 
@@ -83,7 +88,7 @@ DLC_EMU_PLAIN inline void call(void (*kernel)(T...), void** params) {
 // One access of an instruction that moves several elements: only the side in the kernel's memory is checked.
 DLC_EMU_PLAIN inline void move(void* to, const void* from, size_t bytes, const void* checked, bool write, int line) {
 #ifdef DLC_EMU_CHECKS
-  dlc_emu->access(checked, bytes, write, static_cast<uintptr_t>(line));
+  dlc_emu->access(checked, bytes, write ? kEmuWrite : kEmuRead, static_cast<uintptr_t>(line));
 #else
   (void)checked, (void)write, (void)line;
 #endif
@@ -119,20 +124,21 @@ extern "C" {
 DLC_EMU_HIDDEN inline void __tsan_init() {}
 DLC_EMU_HIDDEN inline void __tsan_func_entry(void*) {}
 DLC_EMU_HIDDEN inline void __tsan_func_exit() {}
-#define DLC_EMU_ACCESS(NAME, BYTES, WRITE) \
-  DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void __tsan_##NAME(void* p) { dlc_emu->access(p, BYTES, WRITE, DLC_EMU_SITE); }
-#define DLC_EMU_ACCESS_2(NAME, BYTES)                               \
+#define DLC_EMU_ACCESS(NAME, BYTES, KIND) \
+  DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void __tsan_##NAME(void* p) { dlc_emu->access(p, BYTES, KIND, DLC_EMU_SITE); }
+#define DLC_EMU_ACCESS_2(NAME, BYTES, KIND)                         \
   DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void __tsan_##NAME(void* p) { \
-    dlc_emu->access(p, BYTES, false, DLC_EMU_SITE);                 \
-    dlc_emu->access(p, BYTES, true, DLC_EMU_SITE);                  \
+    dlc_emu->access(p, BYTES, kEmuRead + KIND, DLC_EMU_SITE);       \
+    dlc_emu->access(p, BYTES, kEmuWrite + KIND, DLC_EMU_SITE);      \
   }
-#define DLC_EMU_ACCESSES(BYTES)                       \
-  DLC_EMU_ACCESS(read##BYTES, BYTES, false)           \
-  DLC_EMU_ACCESS(write##BYTES, BYTES, true)           \
-  DLC_EMU_ACCESS(unaligned_read##BYTES, BYTES, false) \
-  DLC_EMU_ACCESS(unaligned_write##BYTES, BYTES, true) \
-  DLC_EMU_ACCESS(read_write##BYTES, BYTES, true)      \
-  DLC_EMU_ACCESS(unaligned_read_write##BYTES, BYTES, true)
+// "Unaligned" are those that the compiler made of smaller ones.
+#define DLC_EMU_ACCESSES(BYTES)                                               \
+  DLC_EMU_ACCESS(read##BYTES, BYTES, kEmuRead)                                \
+  DLC_EMU_ACCESS(write##BYTES, BYTES, kEmuWrite)                              \
+  DLC_EMU_ACCESS(unaligned_read##BYTES, BYTES, kEmuRead + kEmuAnyAlignment)   \
+  DLC_EMU_ACCESS(unaligned_write##BYTES, BYTES, kEmuWrite + kEmuAnyAlignment) \
+  DLC_EMU_ACCESS_2(read_write##BYTES, BYTES, 0)                               \
+  DLC_EMU_ACCESS_2(unaligned_read_write##BYTES, BYTES, kEmuAnyAlignment)
 DLC_EMU_ACCESSES(1)
 DLC_EMU_ACCESSES(2)
 DLC_EMU_ACCESSES(4)
@@ -142,17 +148,17 @@ DLC_EMU_ACCESSES(16)
 #undef DLC_EMU_ACCESS
 #undef DLC_EMU_ACCESS_2
 DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void* __tsan_memcpy(void* to, const void* from, size_t n) {
-  dlc_emu->access(from, n, false, DLC_EMU_SITE);
-  dlc_emu->access(to, n, true, DLC_EMU_SITE);
+  dlc_emu->access(from, n, kEmuRead + kEmuAnyAlignment, DLC_EMU_SITE);
+  dlc_emu->access(to, n, kEmuWrite + kEmuAnyAlignment, DLC_EMU_SITE);
   return __builtin_memcpy(to, from, n);
 }
 DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void* __tsan_memmove(void* to, const void* from, size_t n) {
-  dlc_emu->access(from, n, false, DLC_EMU_SITE);
-  dlc_emu->access(to, n, true, DLC_EMU_SITE);
+  dlc_emu->access(from, n, kEmuRead + kEmuAnyAlignment, DLC_EMU_SITE);
+  dlc_emu->access(to, n, kEmuWrite + kEmuAnyAlignment, DLC_EMU_SITE);
   return __builtin_memmove(to, from, n);
 }
 DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void* __tsan_memset(void* to, int value, size_t n) {
-  dlc_emu->access(to, n, true, DLC_EMU_SITE);
+  dlc_emu->access(to, n, kEmuWrite + kEmuAnyAlignment, DLC_EMU_SITE);
   return __builtin_memset(to, value, n);
 }
 }

@@ -45,7 +45,8 @@ const std::string& module_of(const std::string& file, bool checks, const std::st
   static const std::string cxx = compiler();
   static std::map<std::string, std::string> modules;
   const auto [it, fresh] = modules.try_emplace(file + (checks ? " checked " : " ") + defines);
-  if (!fresh || cxx.empty()) return it->second;
+  if (!fresh) return it->second;
+  REQUIRE(!cxx.empty());
   const std::string stem = (folder.path / std::to_string(modules.size())).string();
   const std::string source = DLC_SOURCE_DIR "/tests/cuda/emulator/" + file;
   std::string flags = "-x c++ -std=c++17 -DDLC_HOST_EMU -I" DLC_SOURCE_DIR

@@ -28,7 +28,7 @@ struct Cuda {
   }
 };
 
-// A kernel text of this folder as a module of the host; empty where there is no compiler. Compiled once.
+// A kernel text of this folder as a module of the host. Compiled once.
 const std::string& module_of(const std::string& file, bool checks, const std::string& defines = "");
 
 struct Buffer {
