@@ -12,6 +12,7 @@
 #include "core/hw/quantity.h"
 #include "core/hw/reader.h"
 #include "core/hw/standalone.h"
+#include "dlc/hw/gpu.h"
 #include "dlc/io/file.h"
 
 namespace dlc {
@@ -76,7 +77,7 @@ void read_sections(ReadContext& cx, const yaml::Node& root, const HwOverrides& o
   const std::pair<std::string_view, void (*)(ReadContext&, const yaml::Node&)> sections[] = {
       {"queues", read_queues}, {"csr", read_csr},   {"state", read_state},   {"def", read_defs},
       {"isa", read_isa},       {"sync", read_sync}, {"faults", read_faults}, {"memories", read_memories},
-      {"ops", read_ops},       {"cost", read_cost}, {"rtl", read_rtl}};
+      {"ops", read_ops},       {"cost", read_cost}, {"rtl", read_rtl},       {"gpu", read_gpu}};
   for (const auto& [key, read] : sections)
     if (const auto* n = m.find(key)) read(cx, *n);
   hw.recipes = read_path(cx, m, "recipes", "recipes");
@@ -194,6 +195,18 @@ Result<HwDescription> parse_hw(std::string_view text, const std::string& file, c
   }
   if (!cx.ok()) return std::unexpected(cx.failure());
   return hw;
+}
+
+Result<HwGpu> parse_hw_gpu(std::string_view text, const std::string& file, const HwOverrides& overrides) {
+  DLC_TRY(const yaml::Ptr root, load_tree(text, file, 0));
+  DLC_CHECK(parse_hw(text, file, overrides));
+  const yaml::Entry* gpu = root->find("gpu");
+  if (gpu == nullptr)
+    return fail({file, 0, 0, {}}, "the description has no section 'gpu'", "`like: nvidia-sm80.yaml` has one");
+  HwDescription hw;
+  ReadContext cx(hw);
+  read_sections(cx, *root, overrides);
+  return gpu_section(cx, *gpu->value);
 }
 
 Result<HwArgument> parse_hw_argument(std::string_view text) {

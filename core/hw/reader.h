@@ -18,6 +18,8 @@
 
 namespace dlc {
 
+struct HwGpu;
+
 // What is being read: the description so far, the params, the errors.
 class ReadContext {
  public:
@@ -108,6 +110,8 @@ void read_memories(ReadContext& cx, const yaml::Node& n);
 void read_ops(ReadContext& cx, const yaml::Node& n);
 void read_cost(ReadContext& cx, const yaml::Node& n);
 void read_rtl(ReadContext& cx, const yaml::Node& n);
+void read_gpu(ReadContext& cx, const yaml::Node& n);  // only whether it is right
+HwGpu gpu_section(ReadContext& cx, const yaml::Node& n);
 void check_references(ReadContext& cx);  // between sections, after all are read
 
 // The file that `key` of the map names, relative to a folder that nothing may lead out of. It is called `name` in

@@ -17,6 +17,9 @@ namespace dlc::cli {
 
 namespace {
 
+// Texts that a plugin makes.
+bool is_listing(const std::string& emit) { return emit == "asm" || emit == "llvm" || emit == "cuda"; }
+
 struct Options {
   ModelOptions model;
   std::string output, emit;
@@ -70,7 +73,7 @@ Result<Level> level_of(const Options& o, Context& cx) {
     }
     if (o.emit == "kernel")
       for (const Kernel& k : b.programs[i].kernels) level.text += print(k);
-    if (o.emit == "asm" || o.emit == "llvm") {
+    if (is_listing(o.emit)) {
       const std::string& device = partitions[i]->device;
       const auto* listing = b.files[i].find("listing");
       if (device == "host") {  // compiled when it is loaded, so its program is all there is
@@ -102,7 +105,7 @@ Result<int> emit(Options& o, Context& cx) {
     DLC_CHECK(check_output(o.output, files_of(o.model)));
     DLC_CHECK(check_output(weights_beside(o.output), files_of(o.model)));
   }
-  if (o.emit == "asm" || o.emit == "llvm") o.model.listing = o.emit;
+  if (is_listing(o.emit)) o.model.listing = o.emit;
   DLC_TRY(const Level level, level_of(o, cx));
   if (o.output.empty()) {
     cx.print({{"model", o.model.file}, {"emit", o.emit}, {"text", level.text}}, level.text);
@@ -232,7 +235,7 @@ void add_compile(CLI::App& app, Context& cx) {
   sub->add_option("-o,--output", o->output, "What to write: .dlca, .so, .o or .a (with a C header beside it)")
       ->check(file_name());
   sub->add_option("--emit", o->emit, "Print one level instead")
-      ->check(CLI::IsMember({"graph", "kernel", "program", "asm", "llvm"}));
+      ->check(CLI::IsMember({"graph", "kernel", "program", "asm", "llvm", "cuda"}));
   sub->add_option("--dump", o->model.dump, "A folder for every level after every pass")->check(file_name());
   sub->add_flag("--timing", o->timing, "Print the milliseconds of every pass");
   sub->callback([o, &cx] { cx.action = [o, &cx] { return compile(*o, cx); }; });

@@ -15,7 +15,7 @@ namespace dlc::cli {
 namespace {
 
 struct Options {
-  std::string suite, device = "interp:", variant = "known", expect, write_list, uses, write_uses;
+  std::string suite, device = "interp:", hw = "native", variant = "known", expect, write_list, uses, write_uses;
   std::vector<std::string> only;
   int sample = 1;
   int64_t floor = 0;
@@ -33,10 +33,10 @@ TestRunner runner(const Options& o, Context& cx) {
     Source source{"model", std::move(g), {}, {}};
     return optimised_source(std::move(source), nullptr, {}, cx);
   };
-  r.compile = [&cx](Graph g) -> Result<CompiledModel> {
+  r.compile = [&cx, hw = o.hw](Graph g) -> Result<CompiledModel> {
     Source source{"model", std::move(g), {}, {}};
-    DLC_TRY(Hardware native, load_hardware("native", cx.hw_options()));
-    DLC_TRY(Built b, build_source(std::move(source), std::move(native), {}, cx));
+    DLC_TRY(Hardware machine, load_hardware(hw, cx.hw_options()));
+    DLC_TRY(Built b, build_source(std::move(source), std::move(machine), {}, cx));
     return std::move(b.model);
   };
   return r;
@@ -139,6 +139,7 @@ void add_conform(CLI::App& app, Context& cx) {
       ->required()
       ->check(file_name());
   sub->add_option("--device", o->device, "interp: (the default), cpu:, ...");
+  sub->add_option("--hw", o->hw, "The machine that the models are compiled for: native (the default), cuda-emu, ...");
   sub->add_option(
          "--variant", o->variant,
          "What is known when compiling: the inputs' values (known), nothing of them (unknown), not their sizes "

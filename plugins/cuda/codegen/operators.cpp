@@ -151,9 +151,11 @@ Writer::Cell Writer::call(const ValNode& n, const std::vector<Cell>& args) {
     for (const Cell& a : args) all_of += (all_of.empty() ? "" : fn == Fn::min ? " && " : " || ") + a.v.operand();
     return {{all_of, args.size() == 1 && args[0].v.is_primary}, result, ok};
   }
-  Text t{as(args[0], width), true};
+  Text t{argument(args[0], width), true};
   if (fn == Fn::min || fn == Fn::max) {
-    for (size_t i = 1; i < args.size(); ++i) t = {fmt::format("dlc::{}({}, {})", name, t.s, as(args[i], width)), true};
+    t.is_primary = args.size() > 1 || (args[0].v.is_primary && args[0].type == width);
+    for (size_t i = 1; i < args.size(); ++i)
+      t = {fmt::format("dlc::{}({}, {})", name, t.s, argument(args[i], width)), true};
   } else if (!n.type.is_float()) {
     switch (fn) {
       case Fn::fmod:
@@ -172,10 +174,11 @@ Writer::Cell Writer::call(const ValNode& n, const std::vector<Cell>& args) {
         t = {fmt::format("dlc::{}({})", name, t.s), true};
         break;
       default:
+        t.is_primary = args[0].v.is_primary && args[0].type == width;
         break;  // floor, ceil, round and trunc of an integer
     }
   } else {
-    for (size_t i = 1; i < args.size(); ++i) t.s += ", " + as(args[i], width);
+    for (size_t i = 1; i < args.size(); ++i) t.s += ", " + argument(args[i], width);
     t = {fmt::format("dlc::{}({})", name, t.s), true};
   }
   if (width != result) t = {fmt::format("({}){}", name_of(result), t.operand()), false};

@@ -76,7 +76,7 @@ void Writer::accumulate(const ValNode& r, const std::string& acc, Type type, con
   if (fuses) {
     const Cell a = eval(body->args[0]);
     const Cell b = eval(body->args[1]);
-    line(fmt::format("{0} = dlc::fma({1}, {2}, {0});", acc, as(a, type), as(b, type)));
+    line(fmt::format("{0} = dlc::fma({1}, {2}, {0});", acc, argument(a, type), argument(b, type)));
     return;
   }
   const Cell c = eval(body);

@@ -54,6 +54,8 @@ std::string Writer::as(const Cell& c, Type t) {
   return fmt::format("({}){}", name_of(t), c.v.operand());
 }
 
+std::string Writer::argument(const Cell& c, Type t) { return c.type == t ? c.v.s : as(c, t); }
+
 // ---- values
 
 void Writer::count_uses(const Val& v) {
@@ -230,7 +232,9 @@ Writer::Cell Writer::read(const ValNode& n, bool raw, const Val& otherwise) {
   Cell c = decoded(t.dtype, stored, type);
   if (!ok.empty()) {
     // The other value may need a wider type than what is stored.
-    const Cell other = otherwise ? eval(otherwise) : Cell{{literal(int64_t{0}, Type::s32), true}, Type::s32, {}};
+    const bool is_float = type == Type::f32 || type == Type::f64;
+    const Text zero{is_float ? literal(0.0, type) : literal(int64_t{0}, type), true};
+    const Cell other = otherwise ? eval(otherwise) : Cell{zero, type, {}};
     const bool widens = otherwise && type == Type::s32 && other.type == Type::s64;
     const Type both = widens ? Type::s64 : type;
     c.v = {fmt::format("{} ? {} : {}", ok, as(c, both), as(other, both)), false};

@@ -60,7 +60,8 @@ class Writer {
   void close();
   Cell named(Cell c, std::string_view wanted);  // as a variable of its own
   std::string all(std::string_view a, std::string_view b) const;
-  static std::string as(const Cell& c, Type t);  // an operand of that type
+  static std::string as(const Cell& c, Type t);        // an operand of that type
+  static std::string argument(const Cell& c, Type t);  // the same between commas
   void fail_with(std::string message);
 
   // --- values (writer.cpp)

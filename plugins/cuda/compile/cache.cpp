@@ -2,6 +2,7 @@
 #include <xxhash.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "dlc/io/file.h"

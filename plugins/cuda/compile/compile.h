@@ -23,9 +23,26 @@ const std::vector<std::pair<std::string, std::string>>& device_headers();
 
 struct HostOptions {
   bool checks = true;  // every access of the kernels tells the emulator first
-  std::string name = "kernels.cu";
 };
 Result<Bytes> compile_for_host(const std::string& text, const HostOptions& options = {});
+
+// What NVRTC's log says of a kernel.
+struct KernelFacts {
+  std::string name;
+  int registers = 0, stack_bytes = 0, spill_bytes = 0, shared_bytes = 0;
+};
+struct DeviceCode {
+  Bytes bytes;                       // a cubin, or PTX
+  std::vector<KernelFacts> kernels;  // of a cubin
+  std::vector<std::string> warnings;
+};
+// `target`: "sm_90a" gives a cubin, "compute_80" PTX.
+Result<DeviceCode> compile_for_device(const std::string& text, const std::string& target);
+Result<> nvrtc_available();  // or why not, and what to install
+
+// The error for a text that does not compile: the log, the nodes of the kernel that its first line names, and a file
+// with the text, which is left for a report.
+Error does_not_compile(const std::string& compiler, const std::string& text, const std::string& log);
 
 // ---- cache
 

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <span>
+#include <sstream>
 
 #include "core/ops/embedded.h"
 #include "dlc/hw/load.h"
@@ -79,16 +81,27 @@ Result<Compiler> find_compiler() {
               "install clang++-19 or g++");
 }
 
-std::vector<std::string> flags(const HostOptions& options) {
-  std::vector<std::string> f = {"-std=c++17", "-fwrapv", "-ffp-contract=off", "-fPIC",
-                                "-shared",    "-w",      "-DDLC_HOST_EMU"};
+std::vector<std::string> flags(const HostOptions& options, bool is_clang) {
+  std::vector<std::string> f = {"-x",
+                                "c++",
+                                "-std=c++17",
+                                "-DDLC_HOST_EMU",
+                                "-fPIC",
+                                "-fvisibility=hidden",
+                                "-fno-exceptions",
+                                "-fwrapv",
+                                "-ffp-contract=off",
+                                "-w",
+                                "-c"};
   for (const std::string& feature : native_features())
     if (feature == "fma" || feature == "avx2" || feature == "f16c") f.push_back("-m" + feature);
-  if (options.checks) {
-    f.insert(f.end(), {"-O1", "-fsanitize=thread", "-DDLC_EMU_CHECKS", "-nostdlib++"});
-  } else {
+  if (!options.checks) {
     f.emplace_back("-O2");
+    return f;
   }
+  // The instrumentation alone: the emulator is its runtime.
+  f.insert(f.end(), {"-O1", "-fsanitize=thread", "-DDLC_EMU_CHECKS"});
+  if (is_clang) f.insert(f.end(), {"-fno-vectorize", "-fno-slp-vectorize"});
   return f;
 }
 
@@ -102,6 +115,29 @@ const std::vector<std::pair<std::string, std::string>>& device_headers() {
     return headers;
   }();
   return all;
+}
+
+Error does_not_compile(const std::string& compiler, const std::string& text, const std::string& log) {
+  // "kernels.cu(12)" or "kernels.cu:12": the kernel is the last that begins above it.
+  std::string kernel = "unknown";
+  int line = 0;
+  constexpr std::string_view kFile = "kernels.cu";
+  if (const size_t at = log.find(kFile); at != std::string::npos && at + kFile.size() + 1 < log.size())
+    std::from_chars(log.data() + at + kFile.size() + 1, log.data() + log.size(), line);
+  std::istringstream lines(text);
+  std::string one;
+  for (int i = 0; i < line && std::getline(lines, one); ++i)
+    if (constexpr std::string_view kHead = "// ---- kernel "; one.starts_with(kHead)) kernel = one.substr(kHead.size());
+  Scratch left;
+  std::string file = "(no folder could be made)";
+  if (left.make()) {
+    file = (left.path / "kernels.cu").string();
+    if (!write_file(file, text)) file = "(it could not be written)";
+    left.path.clear();  // it stays
+  }
+  return Error({{}, 0, 0, kernel},
+               fmt::format("a generated kernel does not compile with {}:\n{}", compiler, log.substr(0, 4000)),
+               fmt::format("this is an error of dlc: please report it with {}", file));
 }
 
 Result<Ran> run_program(const std::vector<std::string>& words) {
@@ -130,7 +166,7 @@ Result<Ran> run_program(const std::vector<std::string>& words) {
 
 Result<Bytes> compile_for_host(const std::string& text, const HostOptions& options) {
   DLC_TRY(const Compiler compiler, find_compiler());
-  std::vector<std::string> words = flags(options);
+  std::vector<std::string> words = flags(options, compiler.path.find("clang") != std::string::npos);
   std::vector<std::string_view> parts = {"host", compiler.identity, text};
   for (const std::string& w : words) parts.push_back(w);
   for (const auto& [name, header] : device_headers()) parts.insert(parts.end(), {name, header});
@@ -141,15 +177,14 @@ Result<Bytes> compile_for_host(const std::string& text, const HostOptions& optio
   DLC_CHECK(scratch.make());
   const auto file = [&](const std::string& name) { return (scratch.path / name).string(); };
   for (const auto& [name, header] : device_headers()) DLC_CHECK(write_file(file(name), header));
-  DLC_CHECK(write_file(file(options.name), text));
+  DLC_CHECK(write_file(file("kernels.cu"), text));
   words.insert(words.begin(), compiler.path);
-  words.insert(words.end(), {"-I" + scratch.path.string(), "-x", "c++", file(options.name), "-o", file("kernels.so")});
-  DLC_TRY(const Ran ran, run_program(words));
-  if (ran.code != 0)
-    return fail(
-        {options.name, 0, 0, {}},
-        fmt::format("{} does not compile the generated kernels:\n{}", compiler.path, ran.output.substr(0, 4000)),
-        "this is an error of dlc: please report it with the text of --emit=cuda");
+  words.insert(words.end(), {"-I" + scratch.path.string(), file("kernels.cu"), "-o", file("kernels.o")});
+  DLC_TRY(Ran ran, run_program(words));
+  if (ran.code == 0) {
+    DLC_TRY(ran, run_program({compiler.path, "-shared", file("kernels.o"), "-o", file("kernels.so")}));
+  }
+  if (ran.code != 0) return std::unexpected(does_not_compile(compiler.path, text, ran.output));
   DLC_TRY(const MappedFile made, map_file(file("kernels.so")));
   Bytes bytes(made.bytes.begin(), made.bytes.end());
   keep(key, bytes);

@@ -2,6 +2,7 @@
 // wrap, divide toward minus infinity and saturate, functions that pass NaN on. One body for device and host: nothing
 // here knows which it is. Included by dlc_dev.h, which defines DLC_D (how a device function is declared) and on the host
 // the C library.
+// (narrow floats alone are converted by instructions of the device: the results are the same.)
 //
 //   const float x = dlc::to_float(X[i]);   // X: const f16*
 //   Y[i] = dlc::to_f16(dlc::max(x, 0.0f));
@@ -23,7 +24,7 @@ template <class To, class From>
 DLC_D To bits_as(From from) {
   static_assert(sizeof(To) == sizeof(From), "the bits of one are not those of the other");
   To to;
-  __builtin_memcpy(&to, &from, sizeof(to));
+  memcpy(&to, &from, sizeof(to));
   return to;
 }
 DLC_D float infinity() { return bits_as<float>(0x7f800000u); }
@@ -47,7 +48,7 @@ struct Format {
                                                                              : sign_bit - 2;
   static constexpr unsigned overflow = specials == ieee ? inf : specials == none ? largest : nan;
   static constexpr unsigned kInf = 0x7f800000u, kNan = 0x7fc00000u, kSign = 0x80000000u;
-  static constexpr unsigned power_of_two(int n) { return (unsigned)(127 + n) << 23; }
+  static DLC_D constexpr unsigned power_of_two(int n) { return (unsigned)(127 + n) << 23; }
 
   static DLC_D float decode(unsigned bits) {
     if (specials == power) return bits_as<float>(bits >= nan ? kNan : bits == 0 ? 0x400000u : bits << 23);
@@ -85,7 +86,21 @@ struct Format {
   DLC_D float to_float(type x) { return Format<__VA_ARGS__>::decode(x.bits); }           \
   DLC_D type to_##type(float x) { return type{(word)Format<__VA_ARGS__>::encode(x)}; }   \
   DLC_D float rounded_to_##type(float x) { return to_float(to_##type(x)); }
+#ifdef DLC_HOST_EMU
 DLC_NARROW_FLOAT(f16, unsigned short, 5, 10, 15, ieee)
+#else
+DLC_D float to_float(f16 x) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
+  return f;
+}
+DLC_D f16 to_f16(float x) {
+  f16 h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(x));
+  return h;
+}
+DLC_D float rounded_to_f16(float x) { return to_float(to_f16(x)); }
+#endif
 DLC_NARROW_FLOAT(bf16, unsigned short, 8, 7, 127, ieee)
 DLC_NARROW_FLOAT(f8e4m3fn, unsigned char, 4, 3, 7, one_nan)
 DLC_NARROW_FLOAT(f8e4m3fnuz, unsigned char, 4, 3, 8, fnuz)
@@ -103,7 +118,11 @@ DLC_D const T& at(const void* p, long long bytes) { return *(const T*)((const ch
 template <class T>
 DLC_D T& at(void* p, long long bytes) { return *(T*)((char*)p + bytes); }
 
+DLC_D bool inside(int index, int extent) { return (unsigned)index < (unsigned)extent; }
 DLC_D bool inside(long long index, long long extent) { return (unsigned long long)index < (unsigned long long)extent; }
+DLC_D bool inside(int index, long long extent) { return inside((long long)index, extent); }
+DLC_D bool inside(long long index, int extent) { return inside(index, (long long)extent); }
+DLC_D bool inside(unsigned long long index, long long extent) { return index < (unsigned long long)extent; }
 
 // ---- integers: they wrap, and nothing traps
 

@@ -34,7 +34,7 @@ CUresult load(const void* image, Module& m) {
     done += static_cast<size_t>(n);
   }
   m.library = dlopen(fmt::format("/proc/self/fd/{}", file).c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
+  m.file = file;
   if (!m.library) return CUDA_ERROR_INVALID_IMAGE;
   auto* api = static_cast<const DlcEmuApi**>(dlsym(m.library, "dlc_emu"));
   const auto* version = static_cast<const uint32_t*>(dlsym(m.library, "dlc_emu_version"));

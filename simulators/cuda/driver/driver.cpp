@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -14,6 +15,7 @@ thread_local bool context = false;
 
 Module::~Module() {
   if (library) dlclose(library);
+  if (file >= 0) close(file);
 }
 
 Driver::~Driver() = default;

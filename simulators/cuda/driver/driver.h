@@ -25,7 +25,8 @@ using Work = std::function<CUresult(Driver&)>;
 struct Module {
   ~Module();
   void* library = nullptr;
-  Region image;  // where it lies
+  int file = -1;  // open as long as the library: another of the same number would have its name, and be taken for it
+  Region image;   // where it lies
   bool loaded = true;
 };
 
