@@ -64,14 +64,21 @@ std::string Bench::stops(const std::vector<Instruction>& program,
   for (const auto& [at, value] : words) changed->words[at] = value;
   DeviceUri uri = need(parse_device_uri("asic:rtl"));
   uri.options = options_;
-  Driver driver = need(Driver::make(changed, need(open_port(uri, *changed))));
-  const auto first = driver.run({});
+  driver_ = std::make_unique<Driver>(need(Driver::make(changed, need(open_port(uri, *changed)))));
+  last_ = std::move(changed);
+  const auto first = driver_->run({});
   if (first) return "";
   // The next run resets the machine and meets the same end.
-  const auto again = driver.run({});
+  const auto again = driver_->run({});
   REQUIRE_FALSE(again);
   CHECK(again.error().message() == first.error().message());
   return std::string(first.error().message());
+}
+
+void Bench::pass_time() {
+  const HwDescription& hw = *os8().hw;
+  const auto status = static_cast<uint32_t>(hw.csr[static_cast<size_t>(hw.find_csr("STAT"))].at);
+  for (int i = 0; i < 1000; ++i) need(driver_->port().rd32(status));
 }
 
 std::vector<InstructionTime> Bench::times(const std::vector<Instruction>& program) {

@@ -39,6 +39,8 @@ class Bench {
   // As it is, on the RTL alone: what stops it, or "".
   std::string stops(const std::vector<Instruction>& program,
                     const std::vector<std::pair<size_t, uint32_t>>& words = {});
+  // Some thousand cycles, after a run.
+  void pass_time();
   std::vector<Lanes> arena(size_t word, size_t count);
   // When each instruction started and retired, from the cycle of the machine's start on.
   std::vector<InstructionTime> times(const std::vector<Instruction>& program);

@@ -349,6 +349,31 @@ TEST_CASE("os8: damaged programs end, with a fault or not, and end so again afte
   });
 }
 
+TEST_CASE("os8: a load into res waits while exec writes there") {
+  Bench b;
+  std::vector<Lanes> rows;
+  for (int i = 0; i < 100; ++i) rows.push_back(every(i));
+  b.data(kAct, rows);
+  b.data(kRes, rows);
+  // The pool needs the first load only, and writes while the last one does; the store sees what became of that.
+  b.run(b.synchronised(b.assemble(kLoads + "pool n_ow=20 n_oh=40 s_ow=1 d_base=1000\nstore seg=arena nx=100\nend")));
+  CHECK(b.arena(0, 100) == rows);
+}
+
+TEST_CASE("os8: a fault in exec stops a store in its middle") {
+  Bench b;
+  b.data(kRes, std::vector<Lanes>(100, every(7)));
+  // The store goes out while the last load comes in; the pool waits for that one, and leaves its memory.
+  const auto program = b.synchronised(b.assemble(kLoads + "load to=act seg=weights nx=100 y1=1 x1=100\n"
+                                                          "store seg=arena nx=100 ny=20 sy=100 sp=0 nz=1\n"
+                                                          "pool d_base=4090 n_ow=7\nend"));
+  CHECK_THAT(b.stops(program), Catch::Matchers::Contains("oob in queue exec"));
+  const auto at_fault = b.arena(0, 2000);
+  CHECK(at_fault[0] == every(7));
+  b.pass_time();
+  CHECK(b.arena(0, 2000) == at_fault);
+}
+
 TEST_CASE("os8: what is wrong with a program stops the machine, and a reset brings it back") {
   using Catch::Matchers::Contains;
   Bench b;

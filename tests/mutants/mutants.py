@@ -66,7 +66,7 @@ class Mutant:
     def guarded(self, old):
         new, verilog = '\n'.join(self.new), self.file.endswith('.sv')
         on = f'dlc_mutant::on == {self.number}' if verilog else f'dlc_mutant({self.number})'
-        if not old.rstrip().endswith((';', '}')):
+        if not old.endswith(';'):
             return f'({on} ? ({new}) : ({old}))'
         if verilog:
             return f'begin if ({on}) begin {new} end else begin {old} end end'

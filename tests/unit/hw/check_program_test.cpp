@@ -55,6 +55,16 @@ TEST_CASE("dropping any wait is flagged") {
   CHECK(dropped == 6);
 }
 
+TEST_CASE("a token that is there from the start orders nothing") {
+  const std::string once = "ld seg=weights sp=0 n=4 sig=0x1\n mul a=0 b=0 d=0 n=4 m=1 s=1 wai=0x1";
+  CHECK(check(mini(), once).ok());
+  auto hw = parse_hw(mini_with("counter: 4, count: 8,", "counter: 4, count: 8, reset: 1,"), "m");
+  if (!hw) FAIL(to_string(hw.error()));
+  const ProgramCheck c = check(*hw, once);
+  CHECK(c.problems.empty());
+  CHECK(c.races.size() == 1);
+}
+
 TEST_CASE("a race names both instructions and the words") {
   const HwDescription hw = mini();
   REQUIRE_OK(const auto program, assemble(hw, "ld seg=weights sp=2 n=4\n mul a=0 b=0 d=0 n=4 m=1 s=1"));

@@ -103,6 +103,10 @@ TEST_CASE("an access outside its memory is reported") {
   CHECK(f.out->space == hw.find_space("buf"));
   CHECK(f.out->highest == 65);
   CHECK(f.out->words == 64);
+  REQUIRE_OK(const auto down, assemble(hw, "mul a=3 b=0 d=0 n=3 m=1 s=-2"));
+  REQUIRE_OK(const FootprintResult below, maps.of(down[0]));
+  REQUIRE(below.out.has_value());
+  CHECK(below.out->lowest == -1);
 }
 
 TEST_CASE("what both sides of a condition on data evaluate is read for sure") {
