@@ -3,6 +3,8 @@
 // says so with a transposition behind it. One rule's transposition back and the next one's forth are no copy together:
 //
 //   transpose(reshape(transpose(y: [1,192,197]): [1,197,192]): [1,3,197,64], ...)  ->  y itself, read at other indices
+#include <ranges>
+
 #include "core/numerics/rewriter.h"
 
 namespace dlc::numerics {
@@ -70,6 +72,18 @@ std::optional<ValueId> Rewriter::known_columns(ValueId v) const {
   return c.from;
 }
 
+std::vector<NodeId> Rewriter::copies_of_columns(ValueId v) const {
+  std::vector<NodeId> copies;
+  while (!columns_.contains(v)) {
+    const NodeId producer = g_.value(v).producer;
+    const auto copy = producer == kNoNode ? std::nullopt : as_copy(g_, producer);
+    if (!copy || copy->from != g_.node(producer).inputs[0] || g_.value(copy->from).constant) return {};
+    copies.push_back(producer);
+    v = copy->from;
+  }
+  return copies;
+}
+
 Result<ValueId> Rewriter::columns(ValueId v, const Site& s) {
   const Copy wanted = matrices(v, true);
   const Copy c = from_origin(wanted);
@@ -121,6 +135,21 @@ Result<ValueId> on_elements(Rewriter& r, const Site& s, std::string op, std::vec
     for (ValueId& v : operands) {
       DLC_TRY(v, r.columns(v, s));
     }
+  // What is done to each element of a part, such as one of Q, K and V, is done to the whole, and its part is taken
+  // then.
+  if (const auto copies = r.copies_of_columns(operands.front()); !columns && operands.size() == 1 && !copies.empty()) {
+    std::vector<ValueId> inputs{r.graph().node(copies.back()).inputs[0]};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    DLC_TRY(ValueId y, r.add(std::move(op), std::move(inputs), std::move(attrs), s));
+    r.remember_columns(y);
+    for (const NodeId id : copies | std::views::reverse) {
+      const Node n = r.graph().node(id);
+      std::vector<ValueId> again = n.inputs;
+      again[0] = y;
+      DLC_TRY(y, r.add(n.op, std::move(again), n.attrs, s));
+    }
+    return y;
+  }
   operands.insert(operands.end(), more.begin(), more.end());
   DLC_TRY(const ValueId y, r.add(std::move(op), std::move(operands), std::move(attrs), s));
   return columns ? r.rows(y, shape, s) : Result<ValueId>(y);

@@ -112,6 +112,8 @@ class Rewriter {
   std::optional<ValueId> known_columns(ValueId v) const;
   Result<ValueId> columns(ValueId v, const Site& s);
   void remember_columns(ValueId y) { columns_.insert(y); }
+  // What v is a part of, or another view: columns, by the copies between, the last one first. Empty: there are none.
+  std::vector<NodeId> copies_of_columns(ValueId v) const;
   // Of columns y: [b, d, s] the value of this shape [b..., s, d].
   Result<ValueId> rows(ValueId y, const std::vector<Expr>& shape, const Site& s);
 

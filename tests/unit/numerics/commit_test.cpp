@@ -454,3 +454,28 @@ TEST_CASE("sums and products with an operand that is broadcast") {
   %y: s8[1,2,6,8] = quantize_linear(%yf, @t, @yz))";
   CHECK(commit("s8[1,2,6,8]", masked).layers == 2);
 }
+
+TEST_CASE("what is done to heads is done to their columns") {
+  const std::string body = R"(  const @s: f32[] = 0.25
+  const @t: f32[] = 2
+  const @u: f32[] = 1.5
+  const @w: s8[32,48] = 3
+  %xf: f32[1,6,32] = dequantize_linear(%x, @s)
+  %wf: f32[32,48] = dequantize_linear(@w, @s)
+  %m: f32[1,6,48] = matmul(%xf, %wf)
+  %mq: s8[1,6,48] = quantize_linear(%m, @t) {to: s8}
+  %mf: f32[1,6,48] = dequantize_linear(%mq, @t)
+  %r: f32[1,6,3,16] = reshape(%mf) {shape = [1, 6, 3, 16]}
+  %h: f32[1,3,6,16] = transpose(%r) {perm = [0, 2, 1, 3]}
+  %y: s8[1,3,6,16] = quantize_linear(%h, @u) {to: s8})";
+  CHECK(commit("s8[1,6,32]", body).why.empty());
+  REQUIRE_OK(Graph g, parse_graph("dlc.graph 1\ngraph @g {\n  in %x: s8[1,6,32]\n" + body + "\n  out %y \"y\"\n}\n"));
+  REQUIRE_OK(const NumericsReport report, commit_numerics(g, recipes()));
+  size_t found = 0;
+  for (const NodeId id : g.order()) {
+    if (g.node(id).op != "requantize_s8") continue;
+    ++found;
+    CHECK(g.value(g.node(id).outputs[0]).type.shape == std::vector<Expr>{1, 48, 6});
+  }
+  CHECK(found == 1);
+}
