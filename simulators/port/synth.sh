@@ -26,7 +26,7 @@ write=""
 if [ -n "$netlist" ]; then
   probe="-DDLC_PROBE"
   # nets of one bit, since a simulator takes a vector whose bits depend on each other for a loop
-  write="splitnets; write_verilog -noattr netlist.v"
+  write="clean -purge; splitnets; write_verilog -noattr netlist.v"
 fi
 # run in the folder: a yosys in WebAssembly does not see every path
 (cd "$work" && ${YOSYS:-yosys} -q -p "
