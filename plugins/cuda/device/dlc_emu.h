@@ -147,6 +147,12 @@ DLC_EMU_ACCESSES(16)
 #undef DLC_EMU_ACCESSES
 #undef DLC_EMU_ACCESS
 #undef DLC_EMU_ACCESS_2
+DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void __tsan_read_range(void* p, size_t n) {
+  dlc_emu->access(p, n, kEmuRead + kEmuAnyAlignment, DLC_EMU_SITE);
+}
+DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void __tsan_write_range(void* p, size_t n) {
+  dlc_emu->access(p, n, kEmuWrite + kEmuAnyAlignment, DLC_EMU_SITE);
+}
 DLC_EMU_HIDDEN DLC_EMU_PLAIN inline void* __tsan_memcpy(void* to, const void* from, size_t n) {
   dlc_emu->access(from, n, kEmuRead + kEmuAnyAlignment, DLC_EMU_SITE);
   dlc_emu->access(to, n, kEmuWrite + kEmuAnyAlignment, DLC_EMU_SITE);

@@ -16,7 +16,7 @@ using namespace dlc::emu;
 namespace {
 
 // A module is a shared object of this machine (plugins/cuda/device/dlc_emu.h); its header says how long it is.
-CUresult load(const void* image, Module& m) {
+CUresult load(const void* image, Module& m, std::string& problem) {
   Elf64_Ehdr header;
   std::memcpy(&header, image, sizeof header);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_machine != EM_X86_64)
@@ -35,10 +35,16 @@ CUresult load(const void* image, Module& m) {
   }
   m.library = dlopen(fmt::format("/proc/self/fd/{}", file).c_str(), RTLD_NOW | RTLD_LOCAL);
   m.file = file;
-  if (!m.library) return CUDA_ERROR_INVALID_IMAGE;
+  if (!m.library) {
+    problem = dlerror();
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
   auto* api = static_cast<const DlcEmuApi**>(dlsym(m.library, "dlc_emu"));
   const auto* version = static_cast<const uint32_t*>(dlsym(m.library, "dlc_emu_version"));
-  if (!api || !version || *version != kDlcEmuVersion) return CUDA_ERROR_INVALID_IMAGE;
+  if (!api || !version || *version != kDlcEmuVersion) {
+    problem = fmt::format("the module is not one for version {} of the emulator", kDlcEmuVersion);
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
   *api = emulator_api();
 
   Dl_info info;
@@ -67,7 +73,7 @@ DLC_CUDA_API CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   if (!module || !image) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& d) {
     auto m = std::make_shared<Module>();
-    if (const CUresult r = load(image, *m)) return r;
+    if (const CUresult r = load(image, *m, d.problem)) return r;
     *module = reinterpret_cast<CUmodule>(d.modules.add(std::move(m)));
     return CUDA_SUCCESS;
   });

@@ -105,6 +105,7 @@ class Driver {
 
   Machine machine;
   CUresult lost = CUDA_SUCCESS;  // what every call returns since a fault
+  std::string problem;           // why the last module could not be loaded
   Stream default_stream;
   Handles<Stream> streams;
   Handles<Event> events;

@@ -67,7 +67,7 @@ std::string Driver::report() const {
   Json faults = Json::array(), kernels = Json::array();
   for (const Fault& f : machine.faults) faults.push_back(to_json(f));
   for (const auto& [name, c] : machine.counters) kernels.push_back(to_json(name, c));
-  return Json{{"faults", faults}, {"kernels", kernels}}.dump(1);
+  return Json{{"problem", problem}, {"faults", faults}, {"kernels", kernels}}.dump(1);
 }
 
 bool configure(const std::string& text, Options& o) {
@@ -95,7 +95,7 @@ using namespace dlc::emu;
 DLC_CUDA_API const char* dlc_emu_report() {
   Process& p = process();
   const std::lock_guard lock(p.mutex);
-  p.last_report = p.driver ? p.driver->report() : R"({"faults": [], "kernels": []})";
+  p.last_report = p.driver ? p.driver->report() : R"({"problem": "", "faults": [], "kernels": []})";
   return p.last_report.c_str();
 }
 

@@ -114,7 +114,9 @@ nlohmann::json Device::counters(const std::string& kernel) const {
 }
 
 Kernels::Kernels(const std::string& image) {
-  REQUIRE(Cuda::call("cuModuleLoadData", &module_, static_cast<const void*>(image.data())) == CUDA_SUCCESS);
+  const CUresult r = Cuda::call("cuModuleLoadData", &module_, static_cast<const void*>(image.data()));
+  INFO(reinterpret_cast<const char* (*)()>(Cuda::find("dlc_emu_report"))());
+  REQUIRE(r == CUDA_SUCCESS);
 }
 
 CUfunction Kernels::function(const std::string& name) const {
