@@ -101,7 +101,9 @@ std::vector<std::string> flags(const HostOptions& options, bool is_clang) {
   }
   // The instrumentation alone: the emulator is its runtime.
   f.insert(f.end(), {"-O1", "-fsanitize=thread", "-DDLC_EMU_CHECKS"});
-  if (is_clang) f.insert(f.end(), {"-fno-vectorize", "-fno-slp-vectorize"});
+  // (clang leaves the read of `y[i] += x` out, as the write is seen; a kernel may read what nobody wrote.)
+  if (is_clang)
+    f.insert(f.end(), {"-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-tsan-instrument-read-before-write=1"});
   return f;
 }
 

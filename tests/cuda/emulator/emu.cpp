@@ -1,35 +1,15 @@
 #include "emu.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
 
 #include "dlc_test/catch.h"
+#include "plugins/cuda/compile/compile.h"
 
 namespace dlc::test {
-namespace {
-
-namespace fs = std::filesystem;
-
-std::string compiler() {
-  for (const char* name : {"clang++-19", "clang++", "g++"})
-    if (std::system(("command -v " + std::string(name) + " >/dev/null 2>&1").c_str()) == 0) return name;
-  return "";
-}
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("dlc_emu_" + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
-
-}  // namespace
 
 void* Cuda::find(const char* name) {
   static void* const library = dlopen(DLC_BINARY_DIR "/lib/dlc/libdlc_cuda_emu.so", RTLD_NOW | RTLD_LOCAL);
@@ -40,30 +20,19 @@ void* Cuda::find(const char* name) {
   return f;
 }
 
-const std::string& module_of(const std::string& file, bool checks, const std::string& defines) {
-  static const Folder folder;
-  static const std::string cxx = compiler();
-  static std::map<std::string, std::string> modules;
-  const auto [it, fresh] = modules.try_emplace(file + (checks ? " checked " : " ") + defines);
-  if (!fresh) return it->second;
-  REQUIRE(!cxx.empty());
-  const std::string stem = (folder.path / std::to_string(modules.size())).string();
-  const std::string source = DLC_SOURCE_DIR "/tests/cuda/emulator/" + file;
-  std::string flags = "-x c++ -std=c++17 -DDLC_HOST_EMU -I" DLC_SOURCE_DIR
-                      "/plugins/cuda/device -fPIC -fvisibility=hidden "
-                      "-fno-exceptions -fwrapv -ffp-contract=off -w " +
-                      defines;
-  flags += checks ? " -O1 -fsanitize=thread -DDLC_EMU_CHECKS" : " -O2";
-  if (checks && cxx.starts_with("clang"))
-    flags += " -fno-vectorize -fno-slp-vectorize -mllvm -tsan-instrument-read-before-write=1";
-  const std::string command = cxx + " " + flags + " -c " + source + " -o " + stem + ".o && " + cxx + " -shared " +
-                              stem + ".o -o " + stem + ".so";
-  INFO(command);
-  REQUIRE(std::system(command.c_str()) == 0);
-  std::ifstream in(stem + ".so", std::ios::binary);
+std::string text_of(const std::string& file) {
+  std::ifstream in(DLC_SOURCE_DIR "/tests/cuda/emulator/" + file);
   std::ostringstream text;
   text << in.rdbuf();
-  return it->second = text.str();
+  return text.str();
+}
+
+const std::string& module_of(const std::string& file, bool checks) {
+  static std::map<std::pair<std::string, bool>, std::string> modules;
+  const auto [it, fresh] = modules.try_emplace({file, checks});
+  if (!fresh) return it->second;
+  REQUIRE_OK(const cuda::Bytes bytes, cuda::compile_for_host(text_of(file), {.checks = checks}));
+  return it->second = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 Device::Device(const std::string& options) {

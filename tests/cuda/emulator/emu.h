@@ -29,7 +29,8 @@ struct Cuda {
 };
 
 // A kernel text of this folder as a module of the host. Compiled once.
-const std::string& module_of(const std::string& file, bool checks, const std::string& defines = "");
+const std::string& module_of(const std::string& file, bool checks);
+std::string text_of(const std::string& file);
 
 struct Buffer {
   CUdeviceptr at = 0;
