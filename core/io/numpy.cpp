@@ -251,6 +251,9 @@ Result<NamedTensors> read_npz(const std::string& path) {
       if (n <= 0) return fail(where, fmt::format("entry '{}' is truncated or damaged", name));
       bytes.resize(at + static_cast<size_t>(n));
     }
+    std::byte beyond{};  // at the end libzip compares the sum that the archive has of the entry
+    if (zip_fread(f.get(), &beyond, 1) != 0)
+      return fail(where, fmt::format("entry '{}' is damaged: {}", name, zip_file_strerror(f.get())));
     if (holds_text(bytes)) continue;
     DLC_TRY(Tensor t, parse_npy(bytes, path + ":" + name));
     name.resize(name.size() - 4);

@@ -19,9 +19,12 @@ struct Channels {
   size_t of(int64_t element) const { return static_cast<size_t>(element / inner % count); }
 };
 
+constexpr double kNearlyExact = kExact - 1;  // the most that a finite result with an error has
+
 double decibels(double signal, double noise) {
-  if (!(noise > 0)) return kExact;
-  return std::clamp(10 * std::log10(signal / noise), -kExact, kExact);
+  if (!std::isfinite(signal) || !std::isfinite(noise)) return -kExact;
+  if (noise == 0) return kExact;
+  return std::clamp(10 * std::log10(signal / noise), -kNearlyExact, kNearlyExact);
 }
 
 // The values of the graph that a plan's layers read and make, of one run.
@@ -93,11 +96,12 @@ void Noise::add(const Tensor& want, const Tensor& got) {
   const Channels channels(want, 1);
   signal_.resize(static_cast<size_t>(channels.count));
   noise_.resize(signal_.size());
-  const auto a = want.as<float>(), b = got.as<float>();
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double x = a[i], e = x - static_cast<double>(b[i]);
-    signal_[channels.of(static_cast<int64_t>(i))] += x * x;
-    noise_[channels.of(static_cast<int64_t>(i))] += e * e;
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    const double x = want.get_double(i), y = got.get_double(i), e = x - y;
+    if (!std::isfinite(x) && (x == y || (std::isnan(x) && std::isnan(y)))) continue;  // of a layer that is in float
+    ++finite_;
+    signal_[channels.of(i)] += x * x;
+    noise_[channels.of(i)] += e * e;
   }
 }
 
@@ -105,7 +109,7 @@ double Noise::sqnr() const {
   double signal = 0, noise = 0;
   for (const double x : signal_) signal += x;
   for (const double x : noise_) noise += x;
-  return decibels(signal, noise);
+  return finite_ == 0 ? -kExact : decibels(signal, noise);
 }
 
 std::pair<int64_t, double> Noise::worst_channel() const {
@@ -137,6 +141,7 @@ Result<std::map<NodeId, std::vector<double>>> bias_shifts(const Graph& g, const 
   for (size_t l = 0; l < plan.layers.size(); ++l) {
     if (!(count[l] > 0)) continue;
     for (double& x : sum[l]) x /= count[l];
+    if (!std::ranges::all_of(sum[l], [](double x) { return std::isfinite(x); })) continue;  // it will be measured so
     out.emplace(plan.layers[l].root, std::move(sum[l]));
   }
   return out;
@@ -181,8 +186,8 @@ Result<std::vector<OutputQuality>> measure_whole(const Graph& g, const Plan& pla
         noise[l->second].add(values.at(plan.layers[l->second].result), results[0]);
     }));
     for (size_t o = 0; o < out.size(); ++o) {
-      if (out[o].dtype() != kF32) continue;
       of_output[o].add(values.outputs[o], out[o]);
+      if (out[o].dtype() != kF32) continue;
       const auto [same, rows] = same_top1(values.outputs[o], out[o]);
       top1[o].first += same;
       top1[o].second += rows;

@@ -19,6 +19,7 @@ class Noise {
 
  private:
   std::vector<double> signal_, noise_;
+  int64_t finite_ = 0;  // elements that were compared
 };
 
 // The mean of float minus quantised result of each layer's root, by output channel, every layer alone: the bias that

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/quantize/finite.h"
 #include "core/quantize/measure.h"
 
 namespace dlc {
@@ -23,7 +24,9 @@ class Quantizer {
     keep_ = o_.keep;
     while (true) {
       DLC_TRY(plan_, make_plan(g_, keep_));
+      DLC_CHECK(check_keep());
       if (plan_.layers.empty()) return nothing();
+      DLC_CHECK(check_constants(g_, plan_));
       DLC_CHECK(calibrate());
       choose();
       DLC_CHECK(correct());
@@ -61,6 +64,32 @@ class Quantizer {
     return {};
   }
 
+  // Whether every node of `keep` can stay in float by itself: not one that is computed with another, nor one that only
+  // moves what is 8 bits already.
+  Result<> check_keep() const {
+    const auto part_of = [&](NodeId n) -> NodeId {
+      for (const Layer& l : plan_.layers)
+        if (l.root == n || std::ranges::count(l.tail, n) > 0) return l.root;
+      for (const auto& [l, why] : plan_.in_float)
+        if (l.root == n || std::ranges::count(l.tail, n) > 0) return l.root;
+      return n;
+    };
+    for (const NodeId n : g_.order())
+      for (const std::string& name : g_.node(n).locations) {
+        if (!o_.keep.contains(name)) continue;
+        if (const std::string whole = name_of(g_, part_of(n)); whole != name && !o_.keep.contains(whole))
+          return fail({{}, 0, 0, name}, fmt::format("'{}' is part of the layer '{}'", name, whole),
+                      fmt::format("--keep {} leaves all of it in float", whole));
+        if (part_of(n) == n && !g_.node(n).outputs.empty() && plan_.quantised(g_.node(n).outputs[0]) &&
+            g_.node(n).inputs.size() == 1 && plan_.quantised(g_.node(n).inputs[0]) &&
+            std::ranges::none_of(plan_.layers, [&](const Layer& l) { return l.root == n; }))
+          return fail({{}, 0, 0, name},
+                      fmt::format("'{}' only moves or selects elements, which keep their scale", name),
+                      "--keep takes the node that makes them");
+      }
+    return {};
+  }
+
   std::unexpected<Error> nothing() const {
     Error e({}, "nothing of this model can be quantised",
             "convolutions and products with constant weights, sums, pools and functions of one value are");
@@ -77,20 +106,45 @@ class Quantizer {
     if (open.empty()) return {};
     tell("calibrating");
     for (const ValueId v : open) seen_.emplace(v, Histogram());
-    DLC_CHECK(observe(open, [](Histogram& h, const Tensor& t) { h.widen(t); }));
-    return o_.method == RangeMethod::min_max ? Result<>()
-                                             : observe(open, [](Histogram& h, const Tensor& t) { h.count(t); });
+    std::set<ValueId> finite = open;  // what bias correction reads too
+    for (const Layer& l : plan_.layers) finite.insert(g_.node(l.root).outputs[0]);
+    DLC_CHECK(observe(finite, [&](size_t sample, ValueId v, const Tensor& t) -> Result<> {
+      if (const std::string what = not_finite(t); !what.empty()) return unusable(sample, v, what);
+      if (open.contains(v)) seen_.at(v).widen(t);
+      return {};
+    }));
+    if (o_.method == RangeMethod::min_max) return {};
+    return observe(open, [&](size_t, ValueId v, const Tensor& t) -> Result<> {
+      seen_.at(v).count(t);
+      return {};
+    });
   }
 
-  Result<> observe(const std::set<ValueId>& values, const std::function<void(Histogram&, const Tensor&)>& see) {
+  std::unexpected<Error> unusable(size_t sample, ValueId v, const std::string& what) const {
+    const size_t number = sample < o_.sample_numbers.size() ? o_.sample_numbers[sample] : sample;
+    const NodeId n = g_.value(v).producer;
+    if (n == kNoNode)
+      return fail({o_.samples_from, 0, 0, {}},
+                  fmt::format("sample {}: input '{}' is {}", number, g_.value(v).name, what),
+                  "give samples that are finite");
+    return fail({o_.samples_from, 0, 0, name_of(g_, n)},
+                fmt::format("sample {}: the result of '{}' is {}", number, name_of(g_, n), what),
+                fmt::format("--keep {} leaves the node in float; or leave the sample out", name_of(g_, n)));
+  }
+
+  using See = std::function<Result<>(size_t sample, ValueId v, const Tensor& t)>;
+
+  Result<> observe(const std::set<ValueId>& values, const See& see) {
     GraphRunner runner(g_);
-    for (const auto& sample : samples_) {
+    for (size_t s = 0; s < samples_.size(); ++s) {
       for (size_t i = 0; i < g_.inputs.size(); ++i)
-        if (values.contains(g_.inputs[i])) see(seen_.at(g_.inputs[i]), sample[i]);
-      DLC_CHECK(runner.run(sample, [&](NodeId n, std::span<const Tensor> results) {
-        for (size_t r = 0; r < results.size(); ++r)
-          if (const ValueId v = g_.node(n).outputs[r]; values.contains(v)) see(seen_.at(v), results[r]);
+        if (values.contains(g_.inputs[i])) DLC_CHECK(see(s, g_.inputs[i], samples_[s][i]));
+      Result<> seen;
+      DLC_CHECK(runner.run(samples_[s], [&](NodeId n, std::span<const Tensor> results) {
+        for (size_t r = 0; r < results.size() && seen; ++r)
+          if (const ValueId v = g_.node(n).outputs[r]; values.contains(v)) seen = see(s, v, results[r]);
       }));
+      DLC_CHECK(std::move(seen));
     }
     return {};
   }
@@ -121,7 +175,9 @@ class Quantizer {
   bool keep_the_worst(const std::vector<LayerQuality>& layers) {
     const size_t before = keep_.size();
     for (size_t l = 0; l < layers.size(); ++l)
-      if (layers[l].sqnr < o_.min_sqnr)
+      if (layers[l].sqnr <= -kExact)
+        keep_.emplace(name_of(g_, plan_.layers[l].root), "no sample has a finite result of it in 8 bits");
+      else if (layers[l].sqnr < o_.min_sqnr)
         keep_.emplace(name_of(g_, plan_.layers[l].root),
                       fmt::format("alone its result has {:.1f} dB, less than {:g}", layers[l].sqnr, o_.min_sqnr));
     return keep_.size() > before;

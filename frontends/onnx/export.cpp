@@ -51,7 +51,7 @@ Result<> write(NodeWriter& w) {
   if (const WriteOp handler = writer_of(record)) return handler(w);
   const std::string_view op = same_op(record);
   if (op.empty() || !w.node().bodies.empty())
-    return fail({}, fmt::format("{} has no op of opset {}", record, kWrittenOpset));
+    return fail({}, fmt::format("dlc's writer has no form of {} in opset {}", record, kWrittenOpset));
   return copy_attributes(w, w.emit(std::string(op)));
 }
 
@@ -89,7 +89,7 @@ const std::string& Exporter::name(ValueId v) {
     tensor.set_name(name);
     tensor.set_data_type(onnx_type(c->dtype()).value_or(0));
     for (const int64_t d : c->shape()) tensor.add_dims(d);
-    tensor.set_raw_data(c->bytes(), c->byte_size());
+    if (with_values_) tensor.set_raw_data(c->bytes(), c->byte_size());
   }
   return name;
 }
@@ -231,6 +231,11 @@ void NodeWriter::set(onnx::NodeProto& to, const std::string& name, const std::ve
 }
 
 }  // namespace onnx_frontend
+
+Result<> check_export(const Graph& g) {
+  onnx::ModelProto model;
+  return onnx_frontend::Exporter(g, model, false).run();
+}
 
 Result<std::vector<std::byte>> export_onnx(const Graph& g) {
   onnx::ModelProto model;

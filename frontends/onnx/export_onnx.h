@@ -16,5 +16,7 @@
 namespace dlc {
 
 Result<std::vector<std::byte>> export_onnx(const Graph& g);
+// Whether every node can be written: asked before long work on the graph, whose result would be lost otherwise.
+Result<> check_export(const Graph& g);
 
 }  // namespace dlc

@@ -18,7 +18,8 @@ inline constexpr int kWrittenOpset = 17;
 
 class Exporter {
  public:
-  Exporter(const Graph& g, onnx::ModelProto& model) : g_(g), model_(model) {}
+  Exporter(const Graph& g, onnx::ModelProto& model, bool with_values = true)
+      : g_(g), model_(model), with_values_(with_values) {}
   Result<> run();
 
   const Graph& graph() const { return g_; }
@@ -36,6 +37,7 @@ class Exporter {
 
   const Graph& g_;
   onnx::ModelProto& model_;
+  bool with_values_;  // of constants: otherwise their names and types alone
   std::map<ValueId, std::string> names_;
   std::set<std::string> taken_, written_, node_names_;
 };

@@ -89,6 +89,20 @@ TEST_CASE("quantize says what is wrong, and leaves no file", "[cli]") {
   must_fail(f, "quantize m.onnx --data random:1 -o m.onnx", {"m.onnx"});
   must_fail(f, "quantize m.onnx --data random:1 -o o.onnx --keep con3", {"no node is called 'con3'", "'conv3'"});
   must_fail(f, "quantize m.onnx --data random:1 -o o.onnx --min-sqnr 99", {"nothing of this model can be quantised"});
+  must_fail(f, "quantize m.onnx --data small.npz -o o.onnx", {"small.npz: error"});
+  REQUIRE(write_tensors(f / "lone.npz", {{"picture", images(2)}}).has_value());  // dlc run takes no other name either
+  must_fail(f, "quantize m.onnx --data lone.npz -o o.onnx", {"lone.npz", "no array for the input 'image'"});
+  Tensor nan = images(9);
+  nan.set_double(28 * 28 * 8, std::nan(""));
+  REQUIRE(write_tensors(f / "nan.npz", {{"image", nan}}).has_value());
+  must_fail(f, "quantize m.onnx --data nan.npz -o o.onnx", {"nan.npz: error: sample 8: input 'image' is nan"});
+  // What cannot be written is said before the samples are read.
+  f.write("gelu.dlct",
+          "dlc.graph 1\ngraph @g {\n  in %x: f32[1,4]\n  %a: f32[1,4] = gelu(%x) loc \"soft\"\n  out %a \"y\"\n}\n");
+  must_fail(f, "quantize gelu.dlct --data none.npz -o o.onnx", {"gelu.dlct", "writer has no form of gelu", "soft"});
+  must_fail(f, "quantize m.onnx --data random:1 -o o.onnx --percentile 99", {"--percentile", "--range percentile"});
+  for (const std::string bad : {"--percentile nan", "--min-sqnr nan", "--seed -1", "--seed 99999999999999999999"})
+    must_be_usage(f, "quantize m.onnx --data random:1 -o o.onnx " + bad, {"is not a number from"});
   must_be_usage(f, "quantize m.onnx -o o.onnx", {"--data"});
   must_be_usage(f, "quantize m.onnx --data random:1 -o o.onnx --range best", {"range"});
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -134,6 +135,25 @@ CLI::Validator positive_number() {
             return ok ? std::string() : "'" + given + "' is not a number of at least 0";
           },
           "NUMBER"};
+}
+
+CLI::Validator number_in(double least, double most) {
+  return {[least, most](const std::string& given) {
+            double x = 0;
+            const bool ok = CLI::detail::lexical_cast(given, x) && x >= least && x <= most;
+            return ok ? std::string() : fmt::format("'{}' is not a number from {} to {}", given, least, most);
+          },
+          fmt::format("NUMBER in [{} - {}]", least, most)};
+}
+
+CLI::Option* add_seed(CLI::App& sub, uint64_t& seed, const std::string& what) {
+  const auto check = [](const std::string& given) {
+    uint64_t n = 0;
+    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), n);
+    const bool ok = error == std::errc() && end == given.data() + given.size();
+    return ok ? std::string() : fmt::format("'{}' is not a number from 0 to {}", given, UINT64_MAX);
+  };
+  return sub.add_option("--seed", seed, what)->check(CLI::Validator(check, ""));
 }
 
 CLI::Validator file_name() {

@@ -89,6 +89,10 @@ CLI::Validator tensor_file();
 CLI::Validator hw_argument();
 // Of options: finite, not negative.
 CLI::Validator positive_number();
+// Finite, at least `least` and at most `most` (of which CLI11's own takes a NaN for one).
+CLI::Validator number_in(double least, double most);
+// Seeds are of 64 bits: what is larger or negative would be taken for another one.
+CLI::Option* add_seed(CLI::App& sub, uint64_t& seed, const std::string& what = "Of the inputs");
 
 void add_compile(CLI::App& app, Context& cx);
 void add_run(CLI::App& app, Context& cx);

@@ -176,7 +176,7 @@ void add_bench(CLI::App& app, Context& cx) {
       ->check(CLI::Range(0, 1'000'000));
   sub->add_option("--seconds", o->seconds, "How long to measure")->check(positive_number())->capture_default_str();
   sub->add_option("--warmup", o->warmup, "Runs before measuring")->check(CLI::Range(0, 10'000));
-  sub->add_option("--seed", o->seed, "Of the inputs");
+  add_seed(*sub, o->seed);
   sub->callback([o, &cx] { cx.action = [o, &cx] { return bench(*o, cx); }; });
 }
 

@@ -127,7 +127,7 @@ void add_bisect(CLI::App& app, Context& cx) {
   sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")
       ->allow_extra_args(false)
       ->check(tensor_file());
-  sub->add_option("--seed", o->seed, "Of the inputs");
+  add_seed(*sub, o->seed);
   sub->add_option("--save", o->save, "A folder for the graphs before and after the pass")->check(file_name());
   add_tolerance(*sub, o->tolerance);
   sub->callback([o, &cx] { cx.action = [o, &cx] { return bisect(*o, cx); }; });

@@ -72,7 +72,7 @@ void add_compare(CLI::App& app, Context& cx) {
   sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")
       ->allow_extra_args(false)
       ->check(tensor_file());
-  sub->add_option("--seed", o->seed, "Of the inputs");
+  add_seed(*sub, o->seed);
   add_tolerance(*sub, o->tolerance);
   sub->callback([o, &cx] { cx.action = [o, &cx] { return compare(*o, cx); }; });
 }

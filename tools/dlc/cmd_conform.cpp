@@ -157,7 +157,7 @@ void add_conform(CLI::App& app, Context& cx) {
   sub->add_option("--write-uses", o->write_uses, "Write that; docs/ops.md is made from it")->check(file_name());
   sub->add_option("--only", o->only, "Only tests whose name holds this text")->allow_extra_args(false);
   sub->add_option("--sample", o->sample, "Only one test in N, chosen by the seed")->check(CLI::Range(1, 1000));
-  sub->add_option("--seed", o->seed, "Of the sample");
+  add_seed(*sub, o->seed, "Of the sample");
   sub->callback([o, &cx] { cx.action = [o, &cx] { return run(*o, cx); }; });
 }
 

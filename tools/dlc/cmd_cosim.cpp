@@ -283,7 +283,7 @@ void add_cosim(CLI::App& app, Context& cx) {
   sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")
       ->allow_extra_args(false)
       ->check(tensor_file());
-  sub->add_option("--seed", o->seed, "Of the inputs");
+  add_seed(*sub, o->seed);
   sub->add_option("--device", o->device, "The device, for its options: asic:cosim?jitter=32&backpressure=20");
   sub->add_option("--bundle", o->bundle, "Folder for the replay bundle of a difference; otherwise MODEL.cosim")
       ->check(file_name());

@@ -52,7 +52,7 @@ void add_export_vectors(CLI::App& app, Context& cx) {
   sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")
       ->allow_extra_args(false)
       ->check(tensor_file());
-  sub->add_option("--seed", o->seed, "Of the inputs");
+  add_seed(*sub, o->seed);
   sub->callback([o, &cx] { cx.action = [o, &cx] { return export_vectors(*o, cx); }; });
 }
 

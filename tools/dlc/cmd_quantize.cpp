@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <optional>
 
 #include "dlc/io/file.h"
 #include "dlc/quantize/quantize.h"
@@ -25,6 +27,7 @@ struct Options {
   bool no_bias_correction = false;
   int64_t samples = 0;  // 0: all
   uint64_t seed = 1;
+  std::optional<double> percentile;
 };
 
 constexpr std::string_view kRandom = "random:";
@@ -45,6 +48,15 @@ std::vector<Port> inputs_of(const Graph& g) {
   return ports;
 }
 
+// An error of the samples is of their file.
+template <class T>
+Result<T> of_file(Result<T> result, const std::string& file) {
+  if (!result)
+    for (Diagnostic& d : result.error().diagnostics)
+      if (d.loc.file.empty()) d.loc.file = file;
+  return result;
+}
+
 // The arrays of the file that are inputs of the model; others may be there too (labels).
 Result<NamedTensors> read_data(const Options& o, const std::vector<Port>& ports) {
   DLC_TRY(NamedTensors all, read_tensors(o.data));
@@ -52,9 +64,11 @@ Result<NamedTensors> read_data(const Options& o, const std::vector<Port>& ports)
   std::string names;
   for (auto& [name, t] : all) {
     names += (names.empty() ? "" : ", ") + name;
-    const bool wanted = std::ranges::count(ports, name, &Port::name) > 0 || (all.size() == 1 && ports.size() == 1);
-    if (wanted) given.emplace_back(all.size() == 1 ? ports[0].name : name, std::move(t));
+    const bool nameless = name.empty() && ports.size() == 1;  // a .npy file
+    if (nameless || std::ranges::count(ports, name, &Port::name) > 0)
+      given.emplace_back(nameless ? ports[0].name : name, std::move(t));
   }
+  if (names.empty()) names = all.empty() ? "no array of numbers" : "one without a name";
   for (const Port& p : ports)
     if (std::ranges::count(given, p.name, &NamedTensors::value_type::first) == 0)
       return fail({o.data, 0, 0, {}}, fmt::format("has no array for the input '{}'; it has {}", p.name, names),
@@ -70,32 +84,40 @@ bool is_one_sample(const std::vector<Port>& ports) {
   });
 }
 
-Result<std::vector<std::vector<Tensor>>> samples_of(const Options& o, const Graph& g) {
+struct Samples {
+  std::vector<std::vector<Tensor>> inputs;
+  std::vector<size_t> numbers;  // which of the file's they are
+};
+
+Result<Samples> samples_of(const Options& o, const Graph& g) {
   const std::vector<Port> ports = inputs_of(g);
-  std::vector<std::vector<Tensor>> out;
+  Samples out;
   if (std::string_view(o.data).starts_with(kRandom)) {
     DLC_TRY(const int64_t n, random_count(o.data));
     for (int64_t i = 0; i < n; ++i) {
-      DLC_TRY(auto inputs, inputs_for(ports, g.symbols, o.model, {}, o.seed + static_cast<uint64_t>(i)));
-      out.push_back(std::move(inputs));
+      DLC_TRY(out.inputs.emplace_back(), inputs_for(ports, g.symbols, o.model, {}, o.seed + static_cast<uint64_t>(i)));
     }
     return out;
   }
   DLC_TRY(const NamedTensors given, read_data(o, ports));
   if (is_one_sample(ports)) {
-    DLC_TRY(out.emplace_back(), bind_inputs(ports, g.symbols, given));
+    DLC_TRY(out.inputs.emplace_back(), of_file(bind_inputs(ports, g.symbols, given), o.data));
     return out;
   }
-  DLC_TRY(const int64_t all, sample_count(given));
+  DLC_TRY(const int64_t all, of_file(sample_count(given), o.data));
   const int64_t count = o.samples > 0 ? std::min(o.samples, all) : all;
   for (int64_t i = 0; i < count; ++i) {
-    DLC_TRY(const NamedTensors one, sample(given, i * all / count));
-    DLC_TRY(out.emplace_back(), bind_inputs(ports, g.symbols, one));
+    const int64_t number = i * all / count;
+    DLC_TRY(const NamedTensors one, sample(given, number));
+    DLC_TRY(out.inputs.emplace_back(), of_file(bind_inputs(ports, g.symbols, one), o.data));
+    out.numbers.push_back(static_cast<size_t>(number));
   }
   return out;
 }
 
-std::string decibels(double d) { return d >= kExact ? "exact" : fmt::format("{:.1f}", d); }
+std::string decibels(double d) {
+  return d >= kExact ? "exact" : d <= -kExact ? "not finite" : fmt::format("{:.1f}", d);
+}
 
 std::string table(const QuantizeReport& r) {
   size_t width = 5;
@@ -113,8 +135,8 @@ std::string table(const QuantizeReport& r) {
                        decibels(l.sqnr), decibels(l.cumulative), 100 * l.saturated, worst);
   }
   for (const OutputQuality& q : r.outputs)
-    out += fmt::format("output {}: {} dB, same top-1 in {:.1f} % of {} samples\n", q.name, decibels(q.sqnr),
-                       100 * q.same_top1, r.measured);
+    out += fmt::format("output {}: {}{}, same top-1 in {:.1f} % of {} samples\n", q.name, decibels(q.sqnr),
+                       std::abs(q.sqnr) < kExact ? " dB" : "", 100 * q.same_top1, r.measured);
   return out;
 }
 
@@ -181,10 +203,16 @@ Result<Quantization> for_machine(const Graph& g, std::span<const std::vector<Ten
 Result<int> run(const Options& o, Context& cx) {
   std::vector<std::string> inputs = files_of(o.model);
   if (!std::string_view(o.data).starts_with(kRandom)) inputs.push_back(o.data);
+  if (o.percentile && o.range != "percentile")
+    return fail({}, fmt::format("--percentile has no meaning with --range {}", o.range), "--range percentile");
   DLC_CHECK(check_output(o.output, inputs));
   DLC_TRY(const Graph g, read_float_model(o));
-  DLC_TRY(const auto samples, samples_of(o, g));
+  DLC_CHECK(of_file(check_export(g), o.model.file));
+  DLC_TRY(Samples samples, samples_of(o, g));
   QuantizeOptions options = o.quantize;
+  options.samples_from = o.data;
+  options.sample_numbers = std::move(samples.numbers);
+  if (o.percentile) options.percentile = *o.percentile;
   for (const std::string& name : o.keep) options.keep[name] = "it was asked to";
   options.correct_bias = !o.no_bias_correction;
   options.method = o.range == "min-max"      ? RangeMethod::min_max
@@ -193,7 +221,7 @@ Result<int> run(const Options& o, Context& cx) {
   Progress progress(cx, "steps", 4);
   options.progress = [&](const std::string& step) { progress.step(step); };
   crash::at("quantising");
-  DLC_TRY(const Quantization q, for_machine(g, samples, options, o, cx));
+  DLC_TRY(const Quantization q, of_file(for_machine(g, samples.inputs, options, o, cx), o.model.file));
   DLC_TRY(const auto bytes, export_onnx(q.graph));
   DLC_CHECK(write_file(o.output, bytes));
   cx.print(to_json(o, q.report, bytes.size()), table(q.report));
@@ -212,18 +240,18 @@ void add_quantize(CLI::App& app, Context& cx) {
   sub->add_option("-o,--output", o->output, "The quantised model: .onnx")->required()->check(file_name());
   sub->add_option("--range", o->range, "How ranges are chosen: min-max, percentile, mse (the default)")
       ->check(CLI::IsMember({"min-max", "percentile", "mse"}));
-  sub->add_option("--percentile", o->quantize.percentile, "Of the elements inside a range (99.99)")
-      ->check(CLI::Range(50.0, 100.0));
+  sub->add_option("--percentile", o->percentile, "Of --range percentile: of the elements inside a range (99.99)")
+      ->check(number_in(50, 100));
   sub->add_flag("--symmetric", o->quantize.symmetric, "Zero points of 0 for activations too");
   sub->add_flag("--no-bias-correction", o->no_bias_correction, "Biases as they are");
   sub->add_option("--min-sqnr", o->quantize.min_sqnr, "Layers that alone have less dB stay in float (10)")
-      ->check(CLI::Range(-100.0, 100.0));
+      ->check(number_in(-100, 100));
   sub->add_option("--keep", o->keep, "A node of the model that stays in float")->allow_extra_args(false);
   sub->add_option("--samples", o->samples, "So many of the file's samples, evenly taken")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   sub->add_option("--measure", o->quantize.measured, "So many samples are measured (32)")
       ->check(CLI::Range(size_t{1}, size_t{1'000'000}));
-  sub->add_option("--seed", o->seed, "Of random:N");
+  add_seed(*sub, o->seed, "Of random:N");
   sub->callback([o, &cx] { cx.action = [o, &cx] { return run(*o, cx); }; });
 }
 

@@ -259,7 +259,7 @@ void add_reduce(CLI::App& app, Context& cx) {
   sub->add_option("--match", o->match, "A line that a failure prints, as a regular expression")
       ->check(regular_expression());
   sub->add_option("--time-limit", o->seconds, "Seconds for each run; a run that takes longer is stopped")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(number_in(0.1, 86400))
       ->capture_default_str();
   sub->add_option("--tries", o->attempts, "At most so many runs")
       ->check(CLI::Range(1, 1'000'000))
@@ -267,7 +267,7 @@ void add_reduce(CLI::App& app, Context& cx) {
   sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")
       ->allow_extra_args(false)
       ->check(tensor_file());
-  sub->add_option("--seed", o->seed, "Of the inputs");
+  add_seed(*sub, o->seed);
   sub->callback([o, &cx] {
     if (!mentions(o->command, kModel)) throw CLI::ValidationError("the command has no {}, which stands for the model");
     cx.action = [o, &cx] { return reduce_model(*o, cx); };

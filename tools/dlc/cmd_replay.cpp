@@ -200,7 +200,7 @@ void add_replay(CLI::App& app, Context& cx) {
       ->check(CLI::ExistingDirectory)
       ->check(file_name());
   sub->add_option("--time-limit", o->seconds, "Seconds after which it is stopped")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(number_in(0.1, 86400))
       ->capture_default_str();
   sub->callback([o, &cx] { cx.action = [o, &cx] { return replay(*o, cx); }; });
 }

@@ -108,7 +108,7 @@ void add_report(CLI::App& app, Context& cx) {
   sub->add_option("--input", o->inputs, "Inputs of that run; seeded ones if none are given")
       ->allow_extra_args(false)
       ->check(tensor_file());
-  sub->add_option("--seed", o->seed, "Of the inputs");
+  add_seed(*sub, o->seed);
   sub->add_option("--cells", o->cells, "Cells of a configuration, from yosys' stat -json: nx16_8x8=cells.json")
       ->allow_extra_args(false)
       ->check(tensor_file());

@@ -10,10 +10,12 @@ Result<int64_t> sample_count(const NamedTensors& given) {
   int64_t count = -1;
   for (const auto& [name, t] : given) {
     const int64_t n = t.rank() > 0 ? t.shape()[0] : 0;
-    if (n < 1) return fail({}, fmt::format("input {} has no samples: {}", name, to_string(t.dtype(), t.shape())));
+    if (n < 1)
+      return fail({}, fmt::format("input {} has no samples: {}", name, to_string(t.dtype(), t.shape())),
+                  "the samples lie along the leading dim");
     if (count >= 0 && n != count)
       return fail({}, fmt::format("input {} has {} samples, another has {}", name, n, count),
-                  "--each needs as many of each");
+                  "give as many of each along the leading dim");
     count = n;
   }
   if (count < 0) return fail({}, "--each needs --input");

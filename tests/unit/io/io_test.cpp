@@ -100,6 +100,10 @@ TEST_CASE("damaged npy and npz files are errors") {
     spit(path, good.substr(0, n));
     CHECK_FALSE(read_npz(path).has_value());
   }
+  std::string other = good;  // of the data, which the archive has a sum of
+  other[good.find("NUMPY") + 130] ^= 1;
+  spit(path, other);
+  REQUIRE_ERROR(read_npz(path), "entry 'x.npy' is damaged");
   const auto npy = to_npy(x);
   CHECK_FALSE(parse_npy(std::span(npy).first(npy.size() - 1), "x").has_value());
   std::string huge = "\x93NUMPY\x01";

@@ -222,6 +222,66 @@ TEST_CASE("what cannot be quantised says why") {
       Catch::Matchers::Contains("nothing of this model"));
 }
 
+TEST_CASE("what is not finite is no number to quantise") {
+  const auto message = [](const Result<Quantization>& r) { return r ? std::string("none") : to_string(r.error()); };
+  const Graph g = network();
+  for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
+    Samples s = samples({1, 3, 8, 8}, 3);
+    s[2][0].as_mutable<float>()[65] = bad;
+    const std::string said = message(quantize(g, s, {.min_sqnr = -100, .samples_from = "c.npz"}));
+    CHECK_THAT(said, Catch::Matchers::Contains("c.npz: error: sample 2: input 'x' is "));
+    CHECK_THAT(said, Catch::Matchers::Contains(" at [0,1,0,1]"));
+    CHECK_THAT(message(quantize(g, s, {.sample_numbers = {0, 3, 6}})), Catch::Matchers::Contains("sample 6: input"));
+    for (const char* constant : {"w1", "b3"}) {
+      Graph spoilt = network();
+      Tensor t = *spoilt.value(spoilt.find(constant)).constant;
+      t.set_double(1, static_cast<double>(bad));
+      spoilt.value(spoilt.find(constant)).constant = t;
+      CHECK_THAT(message(quantize(spoilt, samples({1, 3, 8, 8}, 1))),
+                 Catch::Matchers::Contains("its constant '" + std::string(constant) + "' is "));
+    }
+  }
+  // A clip hides what its convolution makes; exp has an infinity for numbers.
+  const Graph steep = with_weights(
+      "in %x: f32[1,4]\nconst @w: f32[4,4]\n%a: f32[1,4] = matmul(%x, @w) loc \"mm\"\n"
+      "%b: f32[1,4] = relu(%a) loc \"cut\"\n%c: f32[1,4] = exp(%b) loc \"steep\"\nout %c \"y\"\n");
+  Samples s = samples({1, 4}, 2);
+  for (float& x : s[1][0].as_mutable<float>()) x *= 1e4F;
+  CHECK_THAT(message(quantize(steep, s)), Catch::Matchers::Contains("sample 1: the result of 'steep' is inf at [0,"));
+  // Left in float, it is no more than what the whole is measured by.
+  REQUIRE_OK(const Quantization q, quantize(steep, s, {.keep = {{"steep", "asked"}}}));
+  CHECK(q.report.outputs[0].sqnr < kExact);
+  // Nothing at all to measure is not exact.
+  CHECK_THAT(message(quantize(parsed("in %x: f32[0,4]\n%a: f32[0,4] = sigmoid(%x) loc \"a\"\nout %a \"y\"\n"),
+                              samples({0, 4}, 2))),
+             Catch::Matchers::Contains("no sample has a finite result"));
+}
+
+TEST_CASE("an error is never exact, however large the signal") {
+  Graph g = with_weights(
+      "in %x: f32[1,2,4,4]\nconst @w: f32[2,2,1,1]\nconst @b: f32[2]\n"
+      "%a: f32[1,2,4,4] = conv(%x, @w, @b) loc \"conv\"\nout %a \"y\"\n");
+  Tensor b = *g.value(g.find("b")).constant;
+  b.set_double(0, 1e38);
+  g.value(g.find("b")).constant = b;
+  REQUIRE_OK(const Quantization q, quantize(g, samples({1, 2, 4, 4}, 2)));
+  CHECK(layer(q.report, "conv").sqnr < kExact);
+  CHECK(q.report.outputs[0].sqnr < kExact);
+  CHECK(layer(q.report, "conv").worst_channel == 1);
+  CHECK(layer(q.report, "conv").worst_channel_sqnr < 1);
+}
+
+TEST_CASE("only what is a layer by itself can be kept") {
+  const auto message = [](const Result<Quantization>& r) { return r ? std::string("none") : to_string(r.error()); };
+  const auto kept = [&](const std::string& node) {
+    return message(quantize(network(), samples({1, 3, 8, 8}, 1), {.keep = {{node, "asked"}}}));
+  };
+  CHECK_THAT(kept("first_relu"), Catch::Matchers::Contains("'first_relu' is part of the layer 'first'"));
+  CHECK_THAT(kept("pool"), Catch::Matchers::Contains("'pool' only moves or selects"));
+  CHECK_THAT(kept("flat"), Catch::Matchers::Contains("'flat' only moves or selects"));
+  CHECK(kept("logits") == "none");
+}
+
 TEST_CASE("the same samples give the same graph") {
   const Graph g = network();
   REQUIRE_OK(const Quantization a, quantize(g, samples({1, 3, 8, 8}, 3)));

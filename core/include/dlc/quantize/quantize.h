@@ -23,6 +23,9 @@
 //
 // Every layer is then measured twice: alone, on the float graph's own values, and where it stands, with the errors of
 // all layers before it. A layer that alone is worse than `min_sqnr` stays in float, and the report says so.
+//
+// What is quantised must be finite: a NaN or an infinity in a weight or bias, in an input, or in what a node makes of a
+// sample is an error that names it.
 #pragma once
 
 #include <functional>
@@ -45,10 +48,13 @@ struct QuantizeOptions {
   double min_sqnr = 10;                                   // dB
   std::map<std::string, std::string> keep;                // the model's nodes that stay in float, and why
   size_t measured = 32;                                   // so many samples are measured
+  std::string samples_from;                               // the samples' file, for messages,
+  std::vector<size_t> sample_numbers;                     // and which of its samples they are, if not all
   std::function<void(const std::string& step)> progress;  // told before each step
 };
 
-// Signal to quantisation noise, in dB: 10 log10(sum of squares / sum of squared errors). kExact without an error.
+// Signal to quantisation noise, in dB: 10 log10(sum of squares / sum of squared errors). kExact without an error, less
+// with any; -kExact where a result is not finite that should be, or where nothing finite was compared.
 inline constexpr double kExact = 200;
 
 struct LayerQuality {
