@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/io/beside.h"
 #include "core/io/reads.h"
 #include "core/io/regular.h"
 #include "dlc/io/pending_file.h"
@@ -24,13 +25,6 @@ namespace {
 
 std::unexpected<Error> system_error(const std::string& path, std::string_view what) {
   return fail({path, 0, 0, {}}, fmt::format("{}: {}", what, std::strerror(errno)));
-}
-
-// In the target's folder, short whatever the target's name is, and the same each time: what a killed process left is
-// used again by the next write, so at most one such file lies beside a target.
-std::string temporary_name(const std::string& path) {
-  const size_t slash = path.rfind('/') + 1;
-  return fmt::format("{}.dlc-{:016x}", path.substr(0, slash), XXH3_64bits(path.data() + slash, path.size() - slash));
 }
 
 // Where a link leads, so that the file is replaced and not the link.
@@ -58,6 +52,11 @@ Result<MappedFile> map_at(const std::string& path, int fd, uint64_t offset, size
 std::atomic<ReadObserver> observer{nullptr};
 
 }  // namespace
+
+std::string name_beside(const std::string& path) {
+  const size_t slash = path.rfind('/') + 1;
+  return fmt::format("{}.dlc-{:016x}", path.substr(0, slash), XXH3_64bits(path.data() + slash, path.size() - slash));
+}
 
 void observe_reads(ReadObserver of_all) { observer = of_all; }
 
@@ -120,7 +119,7 @@ Result<> PendingFile::lock() {
 }
 
 PendingFile::PendingFile(std::string path, std::string target)
-    : path_(std::move(path)), target_(std::move(target)), temporary_(temporary_name(target_)) {}
+    : path_(std::move(path)), target_(std::move(target)), temporary_(name_beside(target_)) {}
 
 PendingFile::PendingFile(PendingFile&& other) noexcept
     : path_(std::move(other.path_)),

@@ -116,7 +116,7 @@ class Commit {
       append(locations, folded.locations);
       append(locations, g_.node(id).locations);
       folded.locations = std::move(locations);
-      DLC_TRY(const auto y, rule->rule(r_, folded));
+      DLC_TRY(const auto y, taken(rule->rule(r_, folded)));
       if (y) return replace(id, *y, folded, rule->name);
       why_[at] = y.why();
     }
@@ -128,6 +128,13 @@ class Commit {
     why_.emplace(root,
                  rule == std::end(kRules) ? fmt::format("no rule for {}, and {}", g_.node(root).op, y.why()) : y.why());
     return {};
+  }
+
+  // A recipe may not take what a rule gives it (a depth of 0): an error of that use, with its node, and so a reason to
+  // leave the node in float. An error without a node is of the recipes.
+  static RuleResult taken(RuleResult y) {
+    if (y || y.error().empty() || y.error().diagnostics.front().loc.node.empty()) return y;
+    return Refused{"the machine's recipe does not take it: " + std::string(y.error().message())};
   }
 
   bool is_output(ValueId v) const { return std::ranges::find(g_.outputs, v) != g_.outputs.end(); }

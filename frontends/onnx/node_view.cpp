@@ -271,6 +271,16 @@ static Result<> check_rank(const NodeView& n, const Attrs& attrs) {
 
 // A real constant is one its operand may be: a scale of 0 is no run's fault. An index out of range is the run's to
 // report, which may never read there.
+// A constant that reshaped() made is the model's under another name.
+constexpr std::string_view kReshaped = ".reshaped";
+
+static std::string name_in_model(const Graph& g, ValueId v) {
+  const std::string& name = g.value(v).name;
+  const size_t at = name.rfind(kReshaped);
+  const std::string wish = name.substr(0, at);
+  return at != std::string::npos && g.find(wish) != kNoValue ? wish : name;
+}
+
 static Result<> check_constants(const Graph& g, NodeId id, const Loc& where) {
   const Node& n = g.node(id);
   const Record* record = g.record_set().find(n.op);
@@ -279,7 +289,7 @@ static Result<> check_constants(const Graph& g, NodeId id, const Loc& where) {
     if (record->operands()[i].variadic) break;
     const ValueId v = n.inputs[i];
     if (v != kNoValue && g.value(v).constant && g.value(v).type.dtype.is_float() && detail::has_domain(*record, i))
-      constants.push_back({i, g.value(v).name, &*g.value(v).constant});
+      constants.push_back({i, name_in_model(g, v), &*g.value(v).constant});
   }
   if (constants.empty()) return {};
   DLC_TRY(const auto operands, g.operands(id));
@@ -319,7 +329,7 @@ Result<ValueId> NodeView::reshaped(ValueId v, std::vector<int64_t> shape) const 
   const Value& value = graph().value(v);
   if (value.constant) {
     DLC_TRY(Tensor t, value.constant->reshaped(std::move(shape)));
-    return graph().add_constant(importer_.unique_name(value.name + ".reshaped"), std::move(t));
+    return graph().add_constant(importer_.unique_name(value.name + std::string(kReshaped)), std::move(t));
   }
   return emit("reshape", {v}, {{"shape", std::vector<Expr>(shape.begin(), shape.end())}});
 }

@@ -31,7 +31,7 @@ class AsicDevice : public Device {
     auto shared = std::make_shared<const Loaded>(std::move(loaded));
     if (uri_.cosim) return make_cosim(uri_, shared, executable);
     DLC_TRY(auto port, open_port(uri_, *shared));
-    DLC_TRY(Driver driver, Driver::make(shared, std::move(port)));
+    DLC_TRY(Driver driver, Driver::make(shared, std::move(port), slowness(uri_.options)));
     return std::make_unique<AsicExecutable>(std::move(driver), uri_.times);
   }
 

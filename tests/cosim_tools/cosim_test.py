@@ -1,9 +1,12 @@
 """What `dlc cosim` writes beside its verdict: the timeline of the queues, JUnit XML, golden cycles, and the matrix of the
 last green and the new RTL and stream. MUTANT is an RTL with a bug in `vec2`: cosim_test.py BUILD SOURCE WORK MUTANT"""
+import itertools
 import json
 import os
 import pathlib
+import resource
 import shutil
+import subprocess
 import sys
 import xml.etree.ElementTree as xml
 
@@ -174,3 +177,85 @@ r = matrix("wide.dlca", "green")
 same("another architecture", (r["broke"], [c["result"] for c in r["matrix"]]), ("nothing", ["bit exact", "refused", "refused", "bit exact"]))
 pathlib.Path(dlc.work / "m.cosim").exists() or sys.exit("no bundle")
 dlc.run("cosim", "m.cosim", "--junit", "x.xml", code=1)
+check("what is in the folder of the last green", sorted(os.listdir(dlc.work / "green")) == ["rtl.so", "stream.dlca"])
+
+
+# ---- a difference is told whatever becomes of its bundle, which is whole or not there
+def said(*arguments, code=1, **options):
+    done = subprocess.run([dlc.program, *map(str, arguments)], cwd=dlc.work, text=True, capture_output=True, **options)
+    same(f"exit code of {arguments}\n{done.stdout}{done.stderr}", done.returncode, code)
+    return done.stdout + done.stderr
+
+
+def failures(file):
+    return xml.parse(dlc.work / file).getroot().find("testsuite").get("failures")
+
+
+on_mutant = ("--device", f"asic:cosim?library={mutant}")
+(dlc.work / "a_file").write_text("x")
+(dlc.work / "mine").mkdir()
+(dlc.work / "mine" / "notes.txt").write_text("x")
+for bundle, why in (("a_file", "is no folder"), ("/dev/full", "is no folder"), ("m.dlca", "is no folder"), (".", "runs in"), ("mine", "notes.txt")):
+    check(f"--bundle {bundle} is refused first", why in said("cosim", "m.dlca", "--bundle", bundle))
+same("notes", os.listdir(dlc.work / "mine"), ["notes.txt"])
+shutil.copy(dlc.work / "m.dlca", dlc.work / "other.dlca")
+(dlc.work / "other.cosim").write_text("x")
+text = said("cosim", "other.dlca", *on_mutant, "--junit", "other.xml")
+check(text, "first difference: layer" in text and "no replay bundle: other.cosim: error: cannot write: is no folder" in text)
+same("JUnit of it", failures("other.xml"), "1")
+old = sorted((p.name, p.stat().st_mtime_ns) for p in (dlc.work / "m.cosim").iterdir())
+small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))  # as a full disk: the executable does not fit
+text = said("cosim", "m.dlca", *on_mutant, "--junit", "full.xml", preexec_fn=small)
+check(text, "first difference: layer" in text and "no replay bundle: " in text and "File too large" in text)
+same("JUnit without a bundle", failures("full.xml"), "1")
+same("the old bundle stays", sorted((p.name, p.stat().st_mtime_ns) for p in (dlc.work / "m.cosim").iterdir()), old)
+check("nothing is left beside it", not [p for p in dlc.work.iterdir() if p.name.startswith(".dlc-")])
+
+# ---- a replay: its options do something or are refused, and it writes nothing into its bundle
+for options in (("--input", "x.npz"), ("--seed", "3"), ("--seed", "1")):
+    check(f"{options} of a replay", "has its own inputs" in said("cosim", "m.cosim", *options))
+check("--bundle is not the bundle itself", "is the bundle that is replayed" in said("cosim", "m.cosim", "--bundle", "m.cosim/"))
+check("another device", "is for asic:cosim, not for asic:rtl" in said("cosim", "m.cosim", "--device", "asic:rtl"))
+for folder in (dlc.work / "m.cosim").rglob("*"):
+    folder.chmod(0o444)
+(dlc.work / "m.cosim").chmod(0o555)
+left = json.loads((dlc.work / "m.cosim/bundle.json").read_text())["report"]["first_difference"]
+same("the same difference", dlc.json("cosim", "m.cosim", code=1)["first_difference"], left)
+(dlc.work / "m.cosim").chmod(0o755)
+good_rtl = next(p["counters"]["library"] for p in dlc.json("cosim", "m.dlca")["partitions"] if "library" in p["counters"])
+check("on RTL without the bug", dlc.json("cosim", "m.cosim", "--device", f"asic:cosim?library={good_rtl}")["bit_exact"])
+check("no bundle", "no bundle.json" in said("cosim", "green") and "next:" in said("cosim", "green"))
+
+# ---- one name for two outputs
+for a, b in itertools.combinations(("--junit", "--timeline", "--write-cycles", "--matrix", "--bundle"), 2):
+    check(f"{a} and {b}", "is written twice" in said("cosim", "m.dlca", a, "same", b, "./same"))
+check("nothing was written", not (dlc.work / "same").exists())
+check("a file in a folder that is replaced", "green/j.xml is written too" in said("cosim", "m.dlca", "--matrix", "green", "--junit", "green/j.xml"))
+
+# ---- JUnit of any name
+odd = b"odd \xff\xef\xbf\xbe\xef\xbf\xbf\xed\xa0\x80\x01 \xc3\xa9.dlca".decode(errors="surrogateescape")
+shutil.copy(dlc.work / "conv.dlca", dlc.work / odd)
+dlc.json("cosim", odd, "--junit", "odd.xml")
+properties = {p.get("name"): p.get("value") for p in xml.parse(dlc.work / "odd.xml").getroot().iter("property")}
+same("the artifact's name", properties["artifact"], "odd " + "?" * 11 + " é.dlca")
+
+# ---- names in the list of cycles are words, and no two are one
+for name in ("my net", "my_net", "my\nnet", "my%20net", "#"):
+    shutil.copy(dlc.work / "conv.onnx", dlc.work / f"{name}.onnx")
+    dlc.run(hw, f"{name}.onnx", "-o", "named.dlca")
+    dlc.run("cosim", "named.dlca", "--write-cycles", "names.txt")
+    dlc.run("cosim", "named.dlca", "--cycles", "names.txt")
+words = [line.split()[0] for line in (dlc.work / "names.txt").read_text().splitlines()[1:]]
+same("names", sorted(words), sorted(["my%20net", "my_net", "my%0anet", "my%2520net", "%23"]))
+# Those who renew lines at once wait for each other.
+both = [subprocess.Popen([dlc.program, "cosim", m, "--write-cycles", "both.txt"], cwd=dlc.work, stdout=subprocess.DEVNULL)
+        for m in ("conv.dlca", "named.dlca", "m.dlca")]
+same("all of them are done", [p.wait() for p in both], [0, 0, 0])
+same("lines of all", len((dlc.work / "both.txt").read_text().splitlines()), 4)
+(dlc.work / "broken.txt").write_text("one\n")
+check("a list that is wrong is told first", "no line of cycles" in said("cosim", "m.dlca", *on_mutant, "--write-cycles", "broken.txt"))
+
+# ---- a memory that is as slow as it may be is no difference
+check("slow", dlc.json("cosim", "conv.dlca", "--device", "asic:cosim?latency=10000&jitter=10000&stall=50")["bit_exact"])
+text = said("cosim", "conv.dlca", "--device", "asic:cosim?jitter=1000000", "--bundle", "b")
+check(text, "'jitter' is at most 10000" in text and "bundle" not in text)

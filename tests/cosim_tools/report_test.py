@@ -33,7 +33,10 @@ dlc.run("report", "m.dlca", "-o", "known.html", env={**os.environ, "DLC_RTL_PATH
 known = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', (dlc.work / "known.html").read_text(), re.S)[1])
 same("cells beside the model", known["cells"], [{"configuration": "asic.yaml,R=8", "total": 1234, "by_type": {"$dff": 1000, "$mul": 234}}])
 
-for arguments in (["-o", "m.txt"], ["-o", "x.html", "--cells", "m.dlca"], ["-o", "x.html", "--device", "tpu:"]):
+(dlc.work / "negative.json").write_text(json.dumps({"design": {"num_cells": -5, "num_cells_by_type": {}}}))
+(dlc.work / "words.json").write_text(json.dumps({"design": {"num_cells": 5, "num_cells_by_type": {"$dff": "y"}}}))
+for arguments in (["-o", "x.html", "--cells", "negative.json"], ["-o", "x.html", "--cells", "words.json"], ["-o", "x.json", "--cells", "small.json"],
+                  ["-o", "x.html", "--input", "none.npz"], ["-o", "m.txt"], ["-o", "x.html", "--cells", "m.dlca"], ["-o", "x.html", "--device", "tpu:"]):
     dlc.run("report", "m.dlca", *arguments, code=1)
 check("what fails writes nothing", not (dlc.work / "x.html").exists())
 

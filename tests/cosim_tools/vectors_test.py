@@ -40,9 +40,22 @@ check("it writes a range around the word", any(t["access"] == "write" and t["mem
 result = (folder / "results.hex").read_text().split()[0].split("_")[0]
 check("what lies at a result", dlc.json("addr2op", "m.dlca", f"dram:0x{result}")["found"][0]["buffer"].startswith("output "))
 for place, message in [("99999", "instructions, there is no 99999"), ("acc:2048", "acc has 2048 words"), ("cache:1", "has no memory cache"),
-                       ("dram:0xfffffffff", "no segment of the program"), ("acc:x", "is no place")]:
+                       ("dram:0xfffffffff", "no segment of the program"), ("acc:x", "is no place"),
+                       ("dram:0xffffffffffffffff", "is beyond every memory"), ("dram.foo:0", "dram.arena")]:
     done = subprocess.run([dlc.program, "addr2op", "m.dlca", place], cwd=dlc.work, text=True, capture_output=True)
     check(f"addr2op {place}: {done.stderr}", done.returncode == 1 and message in done.stderr)
+    check(f"addr2op {place} names the file: {done.stderr}", done.stderr.startswith("m.dlca: ") == (place not in ("acc:x", "dram:0xffffffffffffffff")))
+dlc.run("addr2op", "m.dlca", "1", "--partition", "-1", code=2)
+dlc.run("addr2op", "m.dlca", "1", "--partition", "99", code=1)
+
+# A folder of vectors is replaced as a whole, and nothing else is.
+(dlc.work / "older" / "partition7").mkdir(parents=True)
+(dlc.work / "older" / "partition7" / "vectors.svh").write_text("// of another model")
+dlc.run("export-vectors", "m.dlca", "-o", "older")
+same("no partition of another model", sorted(p.name for p in (dlc.work / "older").iterdir()), sorted(p.name for p in (dlc.work / "vectors").iterdir()))
+(dlc.work / "older" / "tb.sv").write_text("// mine")
+done = subprocess.run([dlc.program, "export-vectors", "m.dlca", "-o", "older"], cwd=dlc.work, text=True, capture_output=True)
+check(f"somebody's file: {done.stderr}", done.returncode == 1 and "it holds 'tb.sv'" in done.stderr)
 
 # The test bench of the repository on them.
 (dlc.work / "nx_cfg.svh").write_text(dlc.run("hw", "emit", f"{source}/hwdesc/asic.yaml,R=8", "--as", "sv"))

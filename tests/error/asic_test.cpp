@@ -119,13 +119,24 @@ TEST_CASE("options of devices", "[error]") {
   must_succeed(f, "--hw=asic q.onnx -o 'a&b.dlca'");
   must_succeed(f, "cosim 'a&b.dlca'");  // the name is part of the URI
   for (const auto& [options, part] :
-       std::vector<std::pair<std::string, std::string>>{{"jitter=4294967295", "'jitter' is at most 1000000"},
-                                                        {"jitter=4294967296", "'jitter' is at most 1000000"},
+       std::vector<std::pair<std::string, std::string>>{{"jitter=4294967295", "'jitter' is at most 10000"},
+                                                        {"jitter=4294967296", "'jitter' is at most 10000"},
                                                         {"backpressure=100", "'backpressure' is at most 99"},
                                                         {"seed=1&seed=2", "'seed' is given twice"},
                                                         {"latency=", "'latency' needs a number"},
+                                                        {"latency=x", "'latency' needs a number, not 'x'"},
                                                         {"speed=3", "has no option 'speed'"}})
     must_fail(f, "bench 'a&b.dlca' --device 'asic:rtl?" + options + "'", {part});
+  must_fail(f, "cosim 'a&b.dlca' --device 'asic:cosim?bundle=x'", {"--bundle DIR"});
+}
+
+TEST_CASE("a scale that is none has the model's name", "[error]") {
+  const Folder f("scale_of_zero");
+  auto m = convolution();
+  for (auto& t : *m.mutable_graph()->mutable_initializer())
+    if (t.name() == "s") t.set_float_data(0, 0);
+  f.write("q.onnx", m);
+  must_fail(f, "--hw=asic q.onnx -o q.dlca", {"of the constant 's' is 0"});
 }
 
 TEST_CASE("cosim is for one device", "[error]") {

@@ -10,6 +10,12 @@ TEST_CASE("wrong command lines have exit code 2", "[error]") {
                                 "bench m.onnx --seconds nan", "opt --list m.dlct", "opt --list -o x.dlct", "cosim ''",
                                 "compare m.onnx --tolerance nan", "compare m.onnx --tolerance -1", "m.onnx n.onnx"})
     must_be_usage(f, arguments, {"next: "});
+  for (const char* command : {"bench m.onnx", "compare m.onnx", "bisect m.onnx", "cosim m.dlca",
+                              "report m.dlca -o r.html", "export-vectors m.dlca -o v", "quantize m.onnx -o q.onnx"})
+    for (const char* seed : {"-1", "99999999999999999999", "1.5", "nan"})
+      must_be_usage(f, std::string(command) + " --seed " + seed, {"is not a number from 0 to"});
+  must_be_usage(f, "hw frobnicate x", {"dlc hw has no command 'frobnicate'", "next: dlc hw --help"});
+  must_be_usage(f, "hw chek x", {"dlc hw has no command 'chek'", "next: did you mean dlc hw check?"});
   CHECK(dlc::test::dlc(f, "--help").code == 0);
   CHECK(dlc::test::dlc(f, "--version").code == 0);
 }

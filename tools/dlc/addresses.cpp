@@ -53,6 +53,8 @@ Result<Byte> find_byte(const Stream& s, const Place& place) {
     return Byte{space, place.number * unit, unit};
   }
   std::string known;
+  for (const HwSpace& space : hw.spaces)
+    if (space.segment >= 0) known += (known.empty() ? "" : ", ") + space.name;
   for (const HwState& state : hw.state) {
     if (state.kind == HwState::Kind::counter || state.kind == HwState::Kind::rom) continue;
     known += (known.empty() ? "" : ", ") + state.name;
@@ -87,6 +89,8 @@ Result<Place> parse_place(const std::string& text) {
   const int base = digits.starts_with("0x") ? 16 : 10;
   if (base == 16) digits.remove_prefix(2);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), p.number, base);
+  if (error == std::errc::result_out_of_range && end == digits.data() + digits.size())
+    return fail({}, fmt::format("'{}' is beyond every memory: a place has at most 63 bits", text));
   if (error != std::errc() || end != digits.data() + digits.size() || p.number < 0)
     return fail({}, fmt::format("'{}' is no place in a program", text),
                 "a number is an instruction; acc:12 is a word of a memory, dram:0x1000 a byte of external memory");

@@ -146,14 +146,18 @@ CLI::Validator number_in(double least, double most) {
           fmt::format("NUMBER in [{} - {}]", least, most)};
 }
 
-CLI::Option* add_seed(CLI::App& sub, uint64_t& seed, const std::string& what) {
+CLI::Validator seed_number() {
   const auto check = [](const std::string& given) {
     uint64_t n = 0;
     const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), n);
     const bool ok = error == std::errc() && end == given.data() + given.size();
     return ok ? std::string() : fmt::format("'{}' is not a number from 0 to {}", given, UINT64_MAX);
   };
-  return sub.add_option("--seed", seed, what)->check(CLI::Validator(check, ""));
+  return {check, ""};
+}
+
+CLI::Option* add_seed(CLI::App& sub, uint64_t& seed, const std::string& what) {
+  return sub.add_option("--seed", seed, what)->check(seed_number());
 }
 
 CLI::Validator file_name() {

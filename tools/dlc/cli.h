@@ -45,6 +45,14 @@ CLI::App* add_command(CLI::App& app, Context& cx, const std::string& name, const
 
 // Text to stderr, which may be closed or full: that is no failure of the command.
 void tell(const std::string& text);
+// Errors that name no file are of this one.
+template <class T>
+Result<T> of_file(Result<T> result, const std::string& file) {
+  if (!result)
+    for (Diagnostic& d : result.error().diagnostics)
+      if (d.loc.file.empty()) d.loc.file = file;
+  return result;
+}
 // To stderr, with the next steps; with --json also to stdout: {"error": {...}}.
 void report(const Error& error, bool json);
 Json to_json(const Diagnostic& diagnostic);
@@ -92,6 +100,7 @@ CLI::Validator positive_number();
 // Finite, at least `least` and at most `most` (of which CLI11's own takes a NaN for one).
 CLI::Validator number_in(double least, double most);
 // Seeds are of 64 bits: what is larger or negative would be taken for another one.
+CLI::Validator seed_number();
 CLI::Option* add_seed(CLI::App& sub, uint64_t& seed, const std::string& what = "Of the inputs");
 
 void add_compile(CLI::App& app, Context& cx);

@@ -1,6 +1,8 @@
 // dlc addr2op: which op, layer, tile and buffer an instruction or an address belongs to.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "tools/dlc/addresses.h"
 
 namespace dlc::cli {
@@ -11,7 +13,7 @@ constexpr size_t kMostLines = 20;
 
 struct Options {
   std::string file, place;
-  int64_t partition = -1;  // all of them
+  std::optional<uint64_t> partition;  // none: all of them
 };
 
 std::string text_of(const Json& found) {
@@ -41,10 +43,10 @@ Result<int> addr2op(const Options& o, Context& cx) {
   DLC_TRY(const auto streams, need_streams(model, o.file, "an address"));
   Json found = Json::array();
   std::string text;
-  Error none({o.file, 0, 0, {}}, fmt::format("partition {} has no instructions", o.partition));
+  Error none({o.file, 0, 0, {}}, fmt::format("partition {} has no instructions", o.partition.value_or(0)));
   for (const Stream& s : streams) {
-    if (o.partition >= 0 && o.partition != static_cast<int64_t>(s.partition)) continue;
-    auto one = what_is_at(s, model.partitions[s.partition], place);
+    if (o.partition && *o.partition != s.partition) continue;
+    auto one = of_file(what_is_at(s, model.partitions[s.partition], place), o.file);
     if (!one) {  // another partition may have it
       none = std::move(one).error();
       continue;
@@ -65,7 +67,8 @@ void add_addr2op(CLI::App& app, Context& cx) {
       add_command(app, cx, "addr2op", "Say which op, layer, tile and buffer an address or instruction is of");
   sub->add_option("model", o->file, "A compiled model (.dlca)")->required()->check(file_name());
   sub->add_option("place", o->place, "The number of an instruction; acc:12; dram:0x1000; dram.arena:0x40")->required();
-  sub->add_option("--partition", o->partition, "Of a model with several instruction streams: only this one");
+  sub->add_option("--partition", o->partition, "Of a model with several instruction streams: only this one")
+      ->check(CLI::NonNegativeNumber);
   sub->callback([o, &cx] { cx.action = [o, &cx] { return addr2op(*o, cx); }; });
 }
 

@@ -65,7 +65,7 @@ Result<std::vector<std::string>> chosen(const Options& o) {
 
 Result<int> run(const Options& o, Context& cx) {
   DLC_TRY(const auto names, chosen(o));
-  if (!o.write_list.empty()) DLC_CHECK(check_output(o.write_list, {}));
+  DLC_CHECK(check_outputs({o.write_list, o.write_uses}, {}));
   Expectations expected;
   if (!o.expect.empty()) {
     DLC_TRY(expected, read_expectations(o.expect));
@@ -74,7 +74,6 @@ Result<int> run(const Options& o, Context& cx) {
   if (!o.uses.empty()) {
     DLC_TRY(expected_uses, read_uses(o.uses));
   }
-  if (!o.write_uses.empty()) DLC_CHECK(check_output(o.write_uses, {}));
   const TestRunner tests_of = runner(o, cx);
   const Stopwatch watch;
   std::map<std::string, Verdict> verdicts;

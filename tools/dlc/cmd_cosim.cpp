@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "dlc/io/file.h"
+#include "dlc/io/pending_folder.h"
 #include "dlc/plugin/reference.h"
+#include "plugins/asic/runtime/bundle.h"
 #include "tools/dlc/cosim_matrix.h"
 #include "tools/dlc/counters.h"
 #include "tools/dlc/cycle_list.h"
@@ -19,10 +22,12 @@ namespace dlc::cli {
 
 namespace {
 
+constexpr uint64_t kSeed = 1;  // of inputs, where none is given
+
 struct Options {
   std::string file, bundle, device;
   std::vector<std::string> inputs;
-  uint64_t seed = 1;
+  std::optional<uint64_t> seed;
   std::string timeline, junit, cycles, write_cycles, matrix;
 };
 
@@ -47,6 +52,8 @@ int finish(const std::string& file, const Json& result, Context& cx) {
   if (result.contains("wave"))
     text += fmt::format("waveform of cycles {} to {}: {}\n", field<int64_t>(result["wave"], "begin"),
                         field<int64_t>(result["wave"], "end"), field<std::string>(result["wave"], "file"));
+  if (has<std::string>(result, "no_bundle"))
+    text += "no replay bundle: " + field<std::string>(result, "no_bundle") + "\n";
   if (has<std::string>(result, "no_wave")) text += "no waveform: " + field<std::string>(result, "no_wave") + "\n";
   for (const Json& p : objects_in(result, "partitions"))
     if (has<std::string>(p["counters"], "bundle"))
@@ -54,20 +61,31 @@ int finish(const std::string& file, const Json& result, Context& cx) {
   if (result.contains("matrix")) text += matrix_text(result);
   if (has<std::string>(result, "cycles_differ"))
     text += "cycles differ: " + field<std::string>(result, "cycles_differ") + "\n";
+  for (const std::string& lost : texts_in(result, "not_written")) text += "not written: " + lost + "\n";
   cx.print(result, text);
-  return exact && !result.contains("cycles_differ") ? kOk : kFailed;
+  return exact && !result.contains("cycles_differ") && !result.contains("not_written") ? kOk : kFailed;
 }
 
-// What a device has left of a difference: its executable and inputs, on that device again.
+// What a device has left of a difference: its executable and inputs, on that device or another one. The bundle stays as
+// it is.
 Result<int> replay(const Options& o, Context& cx) {
   const std::string file = o.file + "/bundle.json";
+  std::error_code error;
+  if (!std::filesystem::exists(file, error))
+    return fail({o.file, 0, 0, {}}, "is no replay bundle of `dlc cosim`: it has no bundle.json",
+                "give a compiled model (.dlca), or the folder that a difference has left");
   DLC_TRY(const MappedFile text, map_file(file));
   const Json bundle = object_of(text.text());
   const auto broken = [&] { return fail({file, 0, 0, {}}, "this is no replay bundle of `dlc cosim`"); };
   if (!has<std::string>(bundle, "device") || !bundle.contains("inputs") || !bundle["inputs"].is_array() ||
       !has<std::string>(bundle, "executable"))
     return broken();
-  const std::string uri = bundle["device"].get<std::string>() + "&bundle=" + o.file;
+  const auto of_bundle = bundle["device"].get<std::string>();
+  const auto kind = [](const std::string& device) { return device.substr(0, device.find('?')); };
+  if (!o.device.empty() && kind(o.device) != kind(of_bundle))
+    return fail({}, fmt::format("the bundle is for {}, not for {}", kind(of_bundle), o.device));
+  const std::string shown = o.device.empty() ? of_bundle : o.device;
+  const std::string uri = o.bundle.empty() ? shown : with_option(shown, "bundle=" + o.bundle);
   std::vector<Tensor> inputs;
   for (const Json& name : bundle["inputs"]) {
     if (!name.is_string()) return broken();
@@ -81,8 +99,8 @@ Result<int> replay(const Options& o, Context& cx) {
   DLC_TRY(const auto loaded, device->load(executable.bytes, {}));
   const Stopwatch watch;
   DLC_CHECK(loaded->run(inputs));
-  Json result{{"model", o.file}, {"device", uri}, {"run_ms", watch.ms()}};
-  const Counted counted{uri, loaded->counters()};
+  Json result{{"model", o.file}, {"device", shown}, {"run_ms", watch.ms()}};
+  const Counted counted{shown, loaded->counters()};
   add_counters(std::span(&counted, 1), result);
   return finish(o.file, result, cx);
 }
@@ -116,12 +134,12 @@ Result<Json> simulate(const Options& o, Context& cx, const std::string& file, co
                       const std::string& uri, std::vector<Stream>& streams) {
   std::vector<Tensor> inputs;
   if (o.inputs.empty()) {
-    DLC_TRY(inputs, seeded_inputs(model.inputs, model.symbols, {}, o.seed));
+    DLC_TRY(inputs, seeded_inputs(model.inputs, model.symbols, {}, o.seed.value_or(kSeed)));
   } else {
     DLC_TRY(const NamedTensors given, read_inputs(o.inputs));
     DLC_TRY(inputs, bind_inputs(model.inputs, model.symbols, given));
   }
-  DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = uri}));
+  DLC_TRY(Session session, of_file(Session::open(model, cx.plugins(), {.device = uri}), file));
   const Stopwatch watch;
   DLC_CHECK(session.run(inputs));
   Json result{{"model", file}, {"device", uri}, {"run_ms", watch.ms()}};
@@ -148,10 +166,7 @@ Result<> matrix(const Options& o, Context& cx, const std::vector<Stream>& stream
 
 // Network and configuration, as the list of cycles has them: words.
 std::pair<std::string, std::string> key_of(const CompiledModel& model, const std::vector<Stream>& streams) {
-  std::string network = model.name, configuration = streams[0].loaded.hardware;
-  for (std::string* s : {&network, &configuration})
-    std::ranges::replace_if(*s, [](char c) { return c == ' ' || c == '\t' || c == '#'; }, '_');
-  return {network, configuration};
+  return {word_of(model.name), word_of(streams[0].loaded.hardware)};
 }
 
 Result<> compare_cycles(const Options& o, const CompiledModel& model, const std::vector<Stream>& streams,
@@ -164,13 +179,7 @@ Result<> compare_cycles(const Options& o, const CompiledModel& model, const std:
       result["cycles_differ"] = std::move(differs);
   }
   if (o.write_cycles.empty() || !field<bool>(result, "bit_exact")) return {};
-  CycleList list;
-  std::error_code error;
-  if (std::filesystem::exists(o.write_cycles, error)) {
-    DLC_TRY(list, CycleList::read(o.write_cycles));
-  }
-  list.cycles[{network, configuration}] = measured;
-  return write_file(o.write_cycles, list.text());
+  return CycleList::renew(o.write_cycles, {network, configuration}, measured);
 }
 
 // A test of every run, so that one that comes to nothing is not missing in a CI server's list.
@@ -191,7 +200,7 @@ Result<> write_junit(const Options& o, const CompiledModel& model, const std::ve
   property("arch_hash", model.arch_hash);
   property("device", field<std::string>(result, "device"));
   property("rtl", library_of(streams, result));
-  if (o.inputs.empty()) property("seed", std::to_string(o.seed));
+  if (o.inputs.empty()) property("seed", std::to_string(o.seed.value_or(kSeed)));
   property("writes", std::to_string(field<int64_t>(result, "writes")));
   if (has<int64_t>(result, "cycles")) property("cycles", std::to_string(field<int64_t>(result, "cycles")));
   if (has<double>(result, "mac_utilization"))
@@ -220,17 +229,21 @@ Result<> write_junit(const Options& o, const std::string& name, const Error& why
 // Whether more is asked for than the comparison.
 bool wants_more(const Options& o) { return !(o.timeline + o.junit + o.cycles + o.write_cycles + o.matrix).empty(); }
 
-// What is written must be writable, before the RTL runs.
-Result<> check_outputs(const Options& o) {
-  std::vector<std::string> read = o.inputs;
-  read.push_back(o.file);
-  for (const std::string* file : {&o.timeline, &o.junit, &o.write_cycles})
-    if (!file->empty()) DLC_CHECK(check_output(*file, read));
-  return o.matrix.empty() ? Result<>{} : check_folder(o.matrix);
+// What is written must be writable, and the lists right, before the RTL runs. Where the bundle's folder was not asked
+// for, that it cannot be written is told with the difference.
+Result<> check_files(const Options& o) {
+  if (!o.bundle.empty()) DLC_CHECK(PendingFolder::check(o.bundle, asic::is_in_bundle));
+  if (!o.matrix.empty()) DLC_CHECK(PendingFolder::check(o.matrix, is_in_matrix));
+  std::error_code error;
+  for (const std::string* list : {&o.cycles, &o.write_cycles})
+    if (!list->empty() && (list == &o.cycles || std::filesystem::exists(*list, error)))
+      DLC_CHECK(CycleList::read(*list));
+  return {};
 }
 
 // `name`: what the results are called; the model's, once it is read.
-Result<int> compare(Options& o, Context& cx, std::string& name) {
+Result<int> compare(const Options& o, Context& cx, const std::string& folder, std::string& name) {
+  DLC_CHECK(check_files(o));
   DLC_TRY(const CompiledModel model, CompiledModel::read(o.file));
   name = model.name;
   DLC_TRY(std::string uri, cosim_device(model, o, cx));
@@ -238,25 +251,38 @@ Result<int> compare(Options& o, Context& cx, std::string& name) {
   if (wants_more(o)) {
     DLC_TRY(streams, need_streams(model, o.file, "this"));
   }
-  if (o.bundle.empty()) o.bundle = std::filesystem::path(o.file).replace_extension(".cosim").string();
+  const std::string shown = uri;
   if (!o.timeline.empty()) uri = with_times(uri);
   const auto programs = std::ranges::count_if(
       model.partitions, [](const CompiledPartition& p) { return asic::is_container(p.executable); });
-  uri = with_option(uri, (programs > 1 ? "bundles=" : "bundle=") + o.bundle);
+  uri = with_option(uri, (programs > 1 ? "bundles=" : "bundle=") + folder);
   DLC_TRY(Json result, simulate(o, cx, o.file, model, uri, streams));
-  if (!o.matrix.empty()) DLC_CHECK(matrix(o, cx, streams, result));
-  if (!(o.cycles + o.write_cycles).empty()) DLC_CHECK(compare_cycles(o, model, streams, result));
-  if (!o.junit.empty()) DLC_CHECK(write_junit(o, model, streams, result));
-  if (!o.timeline.empty()) DLC_CHECK(write_file(o.timeline, timeline(streams).dump() + "\n"));
+  result["device"] = shown;
+  // What was found is told whatever becomes of the files.
+  const auto keep = [&](const Result<>& written) {
+    if (!written) result["not_written"].push_back(to_string(written.error()));
+  };
+  if (!o.matrix.empty()) keep(matrix(o, cx, streams, result));
+  if (!(o.cycles + o.write_cycles).empty()) keep(compare_cycles(o, model, streams, result));
+  if (!o.timeline.empty()) keep(write_file(o.timeline, timeline(streams).dump() + "\n"));
+  if (!o.junit.empty()) keep(write_junit(o, model, streams, result));
   return finish(o.file, result, cx);
 }
 
-Result<int> cosim(Options& o, Context& cx) {
+Result<int> cosim(const Options& o, Context& cx) {
   std::error_code error;
   if (std::filesystem::is_directory(o.file, error)) {
     if (wants_more(o))
       return fail({o.file, 0, 0, {}}, "a replay bundle is run again as it was, and nothing else is made of it",
                   "--timeline, --junit, --cycles, --write-cycles and --matrix take an artifact");
+    if (!o.inputs.empty() || o.seed)
+      return fail({o.file, 0, 0, {}}, "a replay bundle has its own inputs", "leave --input and --seed out");
+    if (!o.bundle.empty()) {
+      if (std::filesystem::equivalent(o.bundle, o.file, error))
+        return fail({o.bundle, 0, 0, {}}, "is the bundle that is replayed, which stays as it is",
+                    "give the new one another name");
+      DLC_CHECK(PendingFolder::check(o.bundle, asic::is_in_bundle));
+    }
     return replay(o, cx);
   }
   const size_t question = o.device.find('?');
@@ -267,9 +293,16 @@ Result<int> cosim(Options& o, Context& cx) {
                 "leave the options of --device out");
   if (!o.matrix.empty() && options.contains("library="))
     return fail({}, "--matrix chooses the RTL itself", "leave library= out");
-  DLC_CHECK(check_outputs(o));
-  std::string name = std::filesystem::path(o.file).stem().string();
-  auto done = compare(o, cx, name);
+  if (("&" + std::string(options)).contains("&bundle"))
+    return fail({}, fmt::format("--device {} has a folder for bundles", o.device), "--bundle DIR gives it");
+  const std::filesystem::path file(o.file);
+  const std::string folder =
+      o.bundle.empty() ? std::filesystem::path(file).replace_extension(".cosim").string() : o.bundle;
+  std::vector<std::string> read = o.inputs;
+  read.push_back(o.file);
+  DLC_CHECK(check_outputs({o.timeline, o.junit, o.write_cycles}, read, {folder, o.matrix}));
+  std::string name = file.stem().string();
+  auto done = compare(o, cx, folder, name);
   if (!done && !o.junit.empty()) DLC_CHECK(write_junit(o, name, done.error()));
   return done;
 }
@@ -283,9 +316,10 @@ void add_cosim(CLI::App& app, Context& cx) {
   sub->add_option("--input", o->inputs, "Inputs; seeded ones if none are given")
       ->allow_extra_args(false)
       ->check(tensor_file());
-  add_seed(*sub, o->seed);
+  sub->add_option("--seed", o->seed, "Of the inputs")->check(seed_number());
   sub->add_option("--device", o->device, "The device, for its options: asic:cosim?jitter=32&backpressure=20");
-  sub->add_option("--bundle", o->bundle, "Folder for the replay bundle of a difference; otherwise MODEL.cosim")
+  sub->add_option("--bundle", o->bundle,
+                  "Folder for the replay bundle of a difference; otherwise MODEL.cosim, of a replay none")
       ->check(file_name());
   sub->add_option("--timeline", o->timeline, "The time of every instruction, for Perfetto (ui.perfetto.dev)")
       ->check(file_name());

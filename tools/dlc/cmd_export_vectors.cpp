@@ -1,8 +1,8 @@
 // dlc export-vectors: stimulus and expected writes of a compiled model as files for another test bench.
 #include <fmt/format.h>
 
+#include "dlc/io/pending_folder.h"
 #include "tools/dlc/model.h"
-#include "tools/dlc/output.h"
 #include "tools/dlc/vectors.h"
 
 namespace dlc::cli {
@@ -15,17 +15,21 @@ struct Options {
   uint64_t seed = 1;
 };
 
+// What the folder has: those of an older model go, so that no test bench takes them for this one's.
+bool is_partition(std::string_view name) { return name.starts_with("partition"); }
+
 Result<int> export_vectors(const Options& o, Context& cx) {
-  DLC_CHECK(check_folder(o.output));
+  DLC_CHECK(PendingFolder::check(o.output, is_partition));
   DLC_TRY(const CompiledModel model, CompiledModel::read(o.file));
   DLC_TRY(const auto streams, need_streams(model, o.file, "vectors"));
   DLC_TRY(const auto inputs, inputs_for(model.inputs, model.symbols, {.file = o.file}, o.inputs, o.seed));
   DLC_TRY(const auto given, inputs_of_streams(model, streams, cx.plugins(), "", inputs));
+  DLC_TRY(PendingFolder pending, PendingFolder::open(o.output, is_partition));
   Json list = Json::array();
   std::string text;
   for (size_t i = 0; i < streams.size(); ++i) {
-    const std::string folder = fmt::format("{}/partition{}", o.output, streams[i].partition);
-    DLC_TRY(const VectorCounts counts, write_vectors(streams[i], given[i], folder));
+    const std::string name = fmt::format("partition{}", streams[i].partition), folder = o.output + "/" + name;
+    DLC_TRY(const VectorCounts counts, write_vectors(streams[i], given[i], pending / name));
     Json writes = Json::object();
     for (size_t q = 0; q < counts.writes.size(); ++q) writes[streams[i].hw().queues[q].name] = counts.writes[q];
     text += fmt::format("{}: {} instructions, writes {}\n", folder, streams[i].image().program.size(), writes.dump());
@@ -36,6 +40,7 @@ Result<int> export_vectors(const Options& o, Context& cx) {
                     {"results", counts.results},
                     {"writes", writes}});
   }
+  DLC_CHECK(pending.replace());
   cx.print({{"model", o.file}, {"output", o.output}, {"partitions", list}}, text);
   return kOk;
 }

@@ -48,15 +48,6 @@ std::vector<Port> inputs_of(const Graph& g) {
   return ports;
 }
 
-// An error of the samples is of their file.
-template <class T>
-Result<T> of_file(Result<T> result, const std::string& file) {
-  if (!result)
-    for (Diagnostic& d : result.error().diagnostics)
-      if (d.loc.file.empty()) d.loc.file = file;
-  return result;
-}
-
 // The arrays of the file that are inputs of the model; others may be there too (labels).
 Result<NamedTensors> read_data(const Options& o, const std::vector<Port>& ports) {
   DLC_TRY(NamedTensors all, read_tensors(o.data));

@@ -32,7 +32,7 @@ Result<Json> measure(const Options& o, Context& cx, const CompiledModel& model, 
   for (const Stream& s : streams) counts = counts || model.partitions[s.partition].device == backend->name();
   if (counts && !uri.starts_with(std::string(scheme_of(uri)) + ":func")) uri = with_times(uri);
   crash::at("running on " + uri);
-  DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = uri}));
+  DLC_TRY(Session session, of_file(Session::open(model, cx.plugins(), {.device = uri}), o.model.file));
   DLC_CHECK(session.run(inputs));
   Json result{{"device", o.device}};
   add_counters(session, result);
@@ -62,6 +62,11 @@ Result<int> report(const Options& o, Context& cx) {
   if (!as_page && !o.output.ends_with(".json"))
     return fail({o.output, 0, 0, {}}, "the file's type is not known from its name",
                 ".html for the page, .json for the timeline of the queues");
+  if (o.device.empty() && !o.inputs.empty())
+    return fail({}, "--input is of a run, and without --device nothing is run", "--device asic:rtl");
+  if (!as_page && !o.cells.empty())
+    return fail({o.output, 0, 0, {}}, "--cells is of the page: a timeline has no place for it",
+                "leave it out, or write .html");
   std::vector<std::string> read = o.inputs;
   read.insert(read.end(), o.cells.begin(), o.cells.end());
   DLC_CHECK(check_output(o.output, files_of(o.model, read)));

@@ -226,7 +226,8 @@ Result<int> run(const Options& o, Context& cx) {
   DLC_TRY(const CompiledModel model, load_or_build(o.model, cx));
   DLC_CHECK(check_result_count(o, model.outputs.size()));
   crash::at("loading on " + (o.device.empty() ? "its device" : o.device));
-  DLC_TRY(Session session, Session::open(model, cx.plugins(), {.device = o.device, .threads = o.threads}));
+  DLC_TRY(Session session,
+          of_file(Session::open(model, cx.plugins(), {.device = o.device, .threads = o.threads}), o.model.file));
   if (!o.steps.empty() && model.states.empty())
     return fail({o.model.file, 0, 0, {}}, "--step: the model has no states", "--state past=present says which it has");
   const Runner r{model.inputs, model.outputs, model.symbols,

@@ -5,12 +5,15 @@
 #include <filesystem>
 
 #include "dlc/io/file.h"
+#include "dlc/io/pending_folder.h"
 
 namespace dlc::cli {
 
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr const char *kArtifact = "stream.dlca", *kLibrary = "rtl.so";
 
 enum class Cell { exact, differs, refused };
 
@@ -31,8 +34,10 @@ Result<> copy(const std::string& from, const std::string& to) {
 
 }  // namespace
 
+bool is_in_matrix(std::string_view name) { return name == kArtifact || name == kLibrary; }
+
 Result<> add_matrix(const std::string& folder, const MatrixPair& changed, const CosimulatePair& run, Json& result) {
-  const MatrixPair green{folder + "/stream.dlca", folder + "/rtl.so"};
+  const MatrixPair green{folder + "/" + kArtifact, folder + "/" + kLibrary};
   Json cells = Json::array();
   const auto add = [&](const char* rtl, const char* stream, const Result<Json>& r) {
     Cell c = Cell::refused;
@@ -58,10 +63,10 @@ Result<> add_matrix(const std::string& folder, const MatrixPair& changed, const 
   }
   result["matrix"] = std::move(cells);
   if (!field<bool>(result, "bit_exact")) return {};
-  fs::create_directories(folder, error);
-  if (error) return fail({folder, 0, 0, {}}, "cannot make the folder: " + error.message());
-  DLC_CHECK(copy(changed.artifact, green.artifact));
-  return copy(changed.library, green.library);
+  DLC_TRY(PendingFolder pair, PendingFolder::open(folder, is_in_matrix));
+  DLC_CHECK(copy(changed.artifact, pair / kArtifact));
+  DLC_CHECK(copy(changed.library, pair / kLibrary));
+  return pair.replace();
 }
 
 std::string matrix_text(const Json& result) {

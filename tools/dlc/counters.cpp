@@ -36,6 +36,7 @@ constexpr std::pair<std::string_view, Merge> kListed[] = {
     {"writes", Merge::sum},         {"first_difference", Merge::first},
     {"stopped", Merge::first},      {"bundle", Merge::first},
     {"wave", Merge::first},         {"no_wave", Merge::first},
+    {"no_bundle", Merge::first},
 };
 
 // Adds one partition's counter to that of all of them. What is not of the counter's type is left out.

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 #include <sstream>
 
-#include "dlc/io/file.h"
+#include "dlc/io/pending_file.h"
 
 namespace dlc::cli {
 
@@ -32,6 +33,30 @@ Result<CycleList> CycleList::read(const std::string& file) {
       return fail({file, number, 0, {}}, fmt::format("{} with {} is here twice", network, configuration));
   }
   return list;
+}
+
+std::string word_of(const std::string& name) {
+  if (name.empty()) return "%";
+  std::string out;
+  for (const char c : name) {
+    const auto u = static_cast<unsigned char>(c);
+    out += u <= 0x20 || u == 0x7f || c == '#' || c == '%' ? fmt::format("%{:02x}", u) : std::string(1, c);
+  }
+  return out;
+}
+
+Result<> CycleList::renew(const std::string& file, const std::pair<std::string, std::string>& key, int64_t measured) {
+  DLC_TRY(PendingFile pending, PendingFile::open(file));  // held alone from here on: nobody else's line is lost
+  CycleList list;
+  std::error_code error;
+  if (std::filesystem::exists(file, error)) {
+    DLC_TRY(list, CycleList::read(file));
+  }
+  list.cycles[key] = measured;
+  const std::string text = list.text();
+  DLC_CHECK(pending.append(std::as_bytes(std::span(text.data(), text.size()))));
+  DLC_CHECK(pending.flush());
+  return pending.replace();
 }
 
 std::string CycleList::text() const {

@@ -50,4 +50,12 @@ Json objects_in(const Json& j, const std::string& key) {
   return out;
 }
 
+std::vector<std::string> texts_in(const Json& j, const std::string& key) {
+  std::vector<std::string> out;
+  if (!j.is_object() || !j.contains(key) || !j[key].is_array()) return out;
+  for (const Json& x : j[key])
+    if (x.is_string()) out.push_back(x.get<std::string>());
+  return out;
+}
+
 }  // namespace dlc::cli

@@ -23,7 +23,8 @@ template <class T>
 T field(const Json& j, const std::string& key) {
   return has<T>(j, key) ? j[key].get<T>() : T{};
 }
-// The objects of a list of this name.
+// The objects of a list of this name, and the texts of one.
 Json objects_in(const Json& j, const std::string& key);
+std::vector<std::string> texts_in(const Json& j, const std::string& key);
 
 }  // namespace dlc::cli

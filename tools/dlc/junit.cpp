@@ -8,9 +8,34 @@ namespace dlc::cli {
 
 namespace {
 
+// How many bytes the character at the begin of a text has that XML 1.0 can hold; 0 where there is none: bytes that are
+// no UTF-8, control characters, U+FFFE and U+FFFF.
+size_t character(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return first >= 0x20 || first == '\n' || first == '\t' || first == '\r' ? 1 : 0;
+  const size_t size = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  if (size == 0 || text.size() < size) return 0;
+  uint32_t code = first & (0x7fU >> size);
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3fU);
+  }
+  const bool is_too_long = size == 3 ? code < 0x800 : size == 4 && (code < 0x10000 || code > 0x10ffff);
+  return is_too_long || (code >= 0xd800 && code < 0xe000) || code == 0xfffe || code == 0xffff ? 0 : size;
+}
+
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) switch (c) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t size = character(text.substr(at));
+    const std::string_view c = text.substr(at, std::max<size_t>(size, 1));
+    at += c.size();
+    if (size != 1) {
+      out += size == 0 ? "?" : c;
+      continue;
+    }
+    switch (c[0]) {
       case '&':
         out += "&amp;";
         break;
@@ -24,11 +49,14 @@ std::string escaped(std::string_view text) {
         out += "&quot;";
         break;
       case '\n':
-        out += "&#10;";
+      case '\t':
+      case '\r':
+        out += fmt::format("&#{};", static_cast<int>(c[0]));
         break;
       default:
-        out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;  // XML 1.0 has no others
+        out += c;
     }
+  }
   return out;
 }
 

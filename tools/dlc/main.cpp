@@ -39,9 +39,17 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vect
                   const std::vector<std::string>& commands) {
   const std::string& first = args.front();
   std::string command = "dlc";
-  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) {
     at = at->get_subcommands().front();
     command += " " + at->get_name();
+  }
+  if (const auto verbs = at->get_subcommands({}); at != &app && !verbs.empty() && !at->remaining().empty()) {
+    std::vector<std::string> names;
+    for (const CLI::App* verb : verbs) names.push_back(verb->get_name());
+    const std::string word = at->remaining().front(), near = nearest(word, names);
+    return Error({}, fmt::format("{} has no command '{}'", command, word),
+                 near.empty() ? command + " --help" : fmt::format("did you mean {} {}?", command, near));
   }
   if (const auto late = std::ranges::find_first_of(args, commands); late != args.end() && late != args.begin())
     return Error({}, e.what(),

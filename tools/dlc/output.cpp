@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -23,6 +24,35 @@ Result<> check_output(const std::string& output, const std::vector<std::string>&
       return fail({output, 0, 0, {}}, "is an input of this command", "give the output another name");
   }
   return check_writable(output);
+}
+
+Result<> check_outputs(const std::vector<std::string>& files, const std::vector<std::string>& inputs,
+                       const std::vector<std::string>& folders) {
+  std::error_code ec;
+  std::vector<std::pair<std::string, fs::path>> seen;  // as it was given, and where it leads
+  const auto clash = [&](const std::string& given, bool is_folder) -> Result<> {
+    fs::path real = fs::weakly_canonical(fs::absolute(given, ec), ec);
+    if (!real.has_filename()) real = real.parent_path();            // "folder/"
+    const auto inside = [](const fs::path& a, const fs::path& b) {  // a in b, or b itself
+      return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).second == b.end();
+    };
+    for (const auto& [other, place] : seen)
+      if (place == real || fs::equivalent(place, real, ec) || (is_folder && inside(place, real)))
+        return fail({given, 0, 0, {}},
+                    place == real || given == other ? "is written twice by this command"
+                                                    : fmt::format("{} is written too, and is in it", other),
+                    "give every output a name of its own");
+    seen.emplace_back(given, real);
+    return {};
+  };
+  for (const std::string& file : files) {
+    if (file.empty()) continue;
+    DLC_CHECK(clash(file, false));
+    DLC_CHECK(check_output(file, inputs));
+  }
+  for (const std::string& folder : folders)
+    if (!folder.empty()) DLC_CHECK(clash(folder, true));
+  return {};
 }
 
 Result<> check_folder(const std::string& folder) {

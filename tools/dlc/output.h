@@ -12,6 +12,11 @@ namespace dlc::cli {
 // Before long work: `output` can be written and is none of the inputs, which are files or NAME=FILE.
 Result<> check_output(const std::string& output, const std::vector<std::string>& inputs);
 
+// So for all that a command writes, files and folders ("": not asked for): none is another one, or in one of the
+// folders.
+Result<> check_outputs(const std::vector<std::string>& files, const std::vector<std::string>& inputs,
+                       const std::vector<std::string>& folders = {});
+
 // The file of constants that belongs to a text: m.dlct has m.weights.npz beside it.
 std::string weights_beside(const std::string& text_file);
 // The constants that graph text leaves out.

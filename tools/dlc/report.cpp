@@ -191,8 +191,16 @@ Result<Cells> read_cells(const std::string& argument) {
                 "write it with yosys: tee -o cells.json stat -json");
   Cells c{equals == std::string::npos ? std::filesystem::path(file).stem().string() : argument.substr(0, equals),
           field<int64_t>(design, "num_cells"), Json::object()};
-  for (const auto& type : design["num_cells_by_type"].items())
-    if (type.value().is_number_integer()) c.by_type[type.key()] = type.value();
+  const auto count = [&](const std::string& what, const Json& n) -> Result<> {
+    if (n.is_number_unsigned() || (n.is_number_integer() && n.get<int64_t>() >= 0)) return {};
+    return fail({file, 0, 0, {}}, fmt::format("{} is {}, which is no number of cells", what, n.dump()),
+                "write it with yosys: tee -o cells.json stat -json");
+  };
+  DLC_CHECK(count("design.num_cells", design["num_cells"]));
+  for (const auto& type : design["num_cells_by_type"].items()) {
+    DLC_CHECK(count(fmt::format("design.num_cells_by_type '{}'", type.key()), type.value()));
+    c.by_type[type.key()] = type.value();
+  }
   return c;
 }
 

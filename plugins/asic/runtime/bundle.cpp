@@ -9,6 +9,7 @@
 
 #include "dlc/io/file.h"
 #include "dlc/io/numpy.h"
+#include "dlc/io/pending_folder.h"
 #include "plugins/asic/runtime/cosim.h"
 
 namespace dlc::asic {
@@ -33,7 +34,11 @@ class CosimExecutable : public Executable {
     DLC_TRY(const CosimReport report, cosimulate(*loaded_, driver_, inputs));
     json_ = ordered_json::parse(to_json(report, uri_.times));
     json_["library"] = uri_.library;
-    if (!report.bit_exact && !uri_.bundle.empty()) DLC_CHECK(write_bundle(report, inputs));
+    if (report.bit_exact || uri_.bundle.empty()) return report.outputs;
+    if (auto written = write_bundle(report, inputs); !written) {  // the difference is found all the same
+      for (const char* key : {"bundle", "wave", "no_wave"}) json_.erase(key);
+      json_["no_bundle"] = to_string(written.error());
+    }
     return report.outputs;
   }
   std::string counters() override { return json_.dump(); }
@@ -48,33 +53,31 @@ class CosimExecutable : public Executable {
     return fmt::format("{:016x}", hash);
   }
   Result<> write_bundle(const CosimReport& report, std::span<const Tensor> inputs) {
-    std::error_code error;
-    const std::string folder = uri_.each ? uri_.bundle + "/" + hash_of(inputs) : uri_.bundle;
-    fs::create_directories(folder, error);
-    if (error) return fail({folder, 0, 0, {}}, "cannot make the folder: " + error.message());
-    const auto file = [&](const std::string& name) { return folder + "/" + name; };
-    DLC_CHECK(write_file(file("executable.bin"), bytes_));
-    DLC_CHECK(write_file(file("program.txt"), disassemble(*loaded_->hw, loaded_->image.program)));
+    const std::string name = uri_.each ? uri_.bundle + "/" + hash_of(inputs) : uri_.bundle;
+    DLC_TRY(PendingFolder folder, PendingFolder::open(name, is_in_bundle));
+    DLC_CHECK(write_file(folder / "executable.bin", bytes_));
+    DLC_CHECK(write_file(folder / "program.txt", disassemble(*loaded_->hw, loaded_->image.program)));
     ordered_json names = ordered_json::array();
     for (size_t i = 0; i < inputs.size(); ++i) {
       names.push_back(fmt::format("input{}.npy", i));
-      DLC_CHECK(write_file(file(names.back()), to_npy(inputs[i])));
+      DLC_CHECK(write_file(folder / names.back(), to_npy(inputs[i])));
     }
-    json_["bundle"] = folder;
-    DLC_CHECK(write_wave(report, inputs, file("wave.fst")));
+    json_["bundle"] = name;
+    DLC_CHECK(write_wave(report, inputs, folder / "wave.fst"));
+    if (json_.contains("wave")) json_["wave"]["file"] = name + "/wave.fst";
     ordered_json said = json_;
     said.erase("times");
-    return write_file(
-        file("bundle.json"),
+    DLC_CHECK(write_file(
+        folder / "bundle.json",
         ordered_json{{"device", to_string(uri_)}, {"executable", "executable.bin"}, {"inputs", names}, {"report", said}}
                 .dump(1) +
-            "\n");
+            "\n"));
+    return folder.replace();
   }
 
   // The same run on a model with tracing. It must show the same difference; otherwise it is of other RTL.
   Result<> write_wave(const CosimReport& report, std::span<const Tensor> inputs, const std::string& path) {
     std::error_code error;
-    fs::remove(path, error);
     const uint64_t at = report.first ? report.first->cycle : report.end;
     const uint64_t begin = at < kBefore ? 0 : at - kBefore, end = at + kAfter;
     for (const std::string& library : traced_models(uri_.library, *loaded_->hw)) {
@@ -82,7 +85,7 @@ class CosimExecutable : public Executable {
       uri.library = library;
       auto port = open_rtl(uri, *loaded_);
       if (!port || !(*port)->trace(path, begin, end)) continue;
-      DLC_TRY(Driver driver, Driver::make(loaded_, std::move(*port)));
+      DLC_TRY(Driver driver, Driver::make(loaded_, std::move(*port), slowness(uri.options)));
       DLC_TRY(const CosimReport again, cosimulate(*loaded_, driver, inputs));
       const bool same = again.first.has_value() == report.first.has_value() && again.end == report.end &&
                         (!report.first || again.first->cycle == report.first->cycle);
@@ -92,7 +95,8 @@ class CosimExecutable : public Executable {
     }
     fs::remove(path, error);
     json_["no_wave"] = "there is no model of this RTL with tracing beside " + uri_.library +
-                       "; `dlc hw build-rtl --trace " + loaded_->hardware + "` makes one";
+                       "; `dlc hw build-rtl --trace " + loaded_->hardware +
+                       "` makes one, and `dlc cosim BUNDLE --bundle NEW` then has the waveform";
     return {};
   }
 
@@ -105,6 +109,12 @@ class CosimExecutable : public Executable {
 
 }  // namespace
 
+bool is_in_bundle(std::string_view name) {
+  const bool is_hash = name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return is_hash || name == "bundle.json" || name == "executable.bin" || name == "program.txt" || name == "wave.fst" ||
+         (name.starts_with("input") && name.ends_with(".npy"));
+}
+
 Result<std::unique_ptr<Executable>> make_cosim(DeviceUri uri, std::shared_ptr<const Loaded> loaded,
                                                std::span<const std::byte> executable) {
   if (uri.library.empty()) {
@@ -113,7 +123,7 @@ Result<std::unique_ptr<Executable>> make_cosim(DeviceUri uri, std::shared_ptr<co
   std::error_code error;
   if (const fs::path full = fs::absolute(uri.library, error); !error) uri.library = full.lexically_normal().string();
   DLC_TRY(auto port, open_port(uri, *loaded));
-  DLC_TRY(Driver driver, Driver::make(loaded, std::move(port)));
+  DLC_TRY(Driver driver, Driver::make(loaded, std::move(port), slowness(uri.options)));
   return std::make_unique<CosimExecutable>(std::move(uri), std::move(loaded), std::move(driver), executable);
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <set>
 
+#include "dlc/hw/load.h"
 #include "dlc/hw/sim_port.h"
 
 namespace dlc::asic {
@@ -40,10 +41,10 @@ std::vector<fs::path> folders() {
 struct NumberOption {
   std::string_view name;
   uint32_t RtlOptions::* value;
-  uint32_t most;  // per cent: at 100 nothing would ever move
+  uint32_t most;  // cycles, which the driver waits for; per cent: at 100 nothing would ever move
 };
-constexpr NumberOption kNumbers[] = {{"latency", &RtlOptions::latency, 1'000'000},
-                                     {"jitter", &RtlOptions::jitter, 1'000'000},
+constexpr NumberOption kNumbers[] = {{"latency", &RtlOptions::latency, 10'000},
+                                     {"jitter", &RtlOptions::jitter, 10'000},
                                      {"backpressure", &RtlOptions::backpressure, 99},
                                      {"stall", &RtlOptions::stall, 99}};
 
@@ -62,12 +63,19 @@ std::string to_string(const DeviceUri& uri) {
                      o.backpressure, o.stall, uri.library);
 }
 
+double slowness(const RtlOptions& o) {
+  constexpr double kQuick = 16;  // cycles of a read that every read waits for in the description's own time
+  const double waits = static_cast<double>(o.jitter) + (o.latency == kOwnLatency ? 0 : static_cast<double>(o.latency));
+  return (1 + waits / kQuick) * 100 / (100 - static_cast<double>(o.backpressure)) * 100 /
+         (100 - static_cast<double>(o.stall));
+}
+
 Result<DeviceUri> parse_device_uri(const std::string& uri) {
   DeviceUri out;
   const size_t question = uri.find('?');
   const std::string device = uri.substr(0, question);
   if (device != "asic:func" && device != "asic:rtl" && device != "asic:cosim")
-    return fail({}, fmt::format("device {} is not known: the plugin has asic:func, asic:rtl and asic:cosim", uri));
+    return fail({}, fmt::format("device {} is not known: the plugin has asic:func, asic:rtl and asic:cosim", device));
   out.cosim = device == "asic:cosim";
   out.rtl = out.cosim || device == "asic:rtl";
   if (!out.rtl) out.options.seed = 0;
@@ -79,7 +87,7 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
     rest = rest.substr(std::min(end + 1, rest.size()));
     const size_t equals = std::min(item.find('='), item.size());
     const std::string key = item.substr(0, equals), value = item.substr(std::min(equals + 1, item.size()));
-    if (!given.insert(key).second) return fail({}, fmt::format("device {}: '{}' is given twice", uri, key));
+    if (!given.insert(key).second) return fail({}, fmt::format("device {}: '{}' is given twice", device, key));
     if (key == "library" && out.rtl) {
       out.library = value;
       continue;
@@ -92,7 +100,7 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
     uint64_t n = 0;
     const auto [p, error] = std::from_chars(value.data(), value.data() + value.size(), n);
     if (error != std::errc() || p != value.data() + value.size())
-      return fail({}, fmt::format("device {}: '{}' needs a number", uri, key));
+      return fail({}, fmt::format("device {}: '{}' needs a number, not '{}'", device, key, value));
     const auto numbered = std::ranges::find(kNumbers, key, &NumberOption::name);
     if (key == "track" && !out.rtl) {
       out.track = n != 0;
@@ -101,7 +109,8 @@ Result<DeviceUri> parse_device_uri(const std::string& uri) {
     } else if (key == "seed") {
       out.options.seed = n;
     } else if (numbered != std::end(kNumbers) && out.rtl) {
-      if (n > numbered->most) return fail({}, fmt::format("device {}: '{}' is at most {}", uri, key, numbered->most));
+      if (n > numbered->most)
+        return fail({}, fmt::format("device {}: '{}' is at most {}", device, key, numbered->most));
       out.options.*numbered->value = static_cast<uint32_t>(n);
     } else {
       return fail({}, fmt::format("device {} has no option '{}'", device, key),
@@ -120,6 +129,23 @@ bool has_rtl() {
   }
   return false;
 }
+
+namespace {
+
+// The description that the model was compiled for may be another one by now: its RTL would not be the model's.
+std::string how_to_make(const Loaded& loaded) {
+  const std::string installed = (own_folder() / "../../../share/dlc/hwdesc").lexically_normal().string();
+  std::error_code error;
+  HwLoadOptions options{.search = {"hwdesc"}};
+  if (!fs::equivalent("hwdesc", installed, error)) options.search.push_back(installed);
+  const auto today = load_hw(loaded.hardware, options);
+  if (today && today->arch_hash != loaded.hw->arch_hash)
+    return fmt::format("{} is another machine by now (arch_hash {}): compile the model again", today->file,
+                       hash_text(today->arch_hash));
+  return fmt::format("`dlc hw build-rtl {}` makes it", loaded.hardware);
+}
+
+}  // namespace
 
 Result<std::string> find_rtl(const Loaded& loaded) {
   const HwDescription& hw = *loaded.hw;
@@ -142,7 +168,7 @@ Result<std::string> find_rtl(const Loaded& loaded) {
   return fail(
       {},
       fmt::format("no RTL model of {} with {} (arch_hash {}) in {}", hw.name, params, hash_text(hw.arch_hash), looked),
-      fmt::format("`dlc hw build-rtl {}` makes it", loaded.hardware));
+      how_to_make(loaded));
 }
 
 std::vector<std::string> traced_models(const std::string& library, const HwDescription& hw) {

@@ -23,6 +23,9 @@ struct DeviceUri {
 Result<DeviceUri> parse_device_uri(const std::string& uri);
 std::string to_string(const DeviceUri& uri);  // asic:cosim; without the bundle
 
+// How many times slower than its description these make a machine at most: the driver's patience.
+double slowness(const RtlOptions& options);
+
 // The verilated model of this architecture: in DLC_RTL_PATH, in lib/dlc/rtl beside the plugin, then among those that
 // `dlc hw build-rtl` keeps for this user.
 Result<std::string> find_rtl(const Loaded& loaded);

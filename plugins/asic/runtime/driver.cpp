@@ -12,16 +12,17 @@ namespace {
 
 constexpr uint64_t kMostCycles = 2'000'000'000;
 constexpr uint64_t kPatience = 16;          // so many times slower than the description a device may be
-constexpr uint64_t kLeastWait = 1'000'000;  // a short program waits for the memory alone, of whatever latency
+constexpr uint64_t kLeastWait = 1'000'000;  // a short program waits for the memory alone
 constexpr int kResetReads = 10'000;         // the bus finishes what is open, which takes some time
 
 // Cycles without a retired instruction after which the machine is stuck; one instruction may take all of the program's.
-uint32_t watchdog(const AcceleratorImage& image) {
+uint32_t watchdog(const AcceleratorImage& image, double slowness) {
   constexpr uint64_t kMost = UINT32_MAX;
   uint64_t cycles = 0;
   for (const AcceleratorLayer& l : image.layers)
     cycles = std::min(cycles + static_cast<uint64_t>(std::max<int64_t>(l.predicted_cycles, 0)), kMost);
-  return static_cast<uint32_t>(std::clamp(kPatience * cycles, kLeastWait, kMost));
+  const auto wait = static_cast<double>(std::max(kPatience * cycles, kLeastWait)) * slowness;
+  return static_cast<uint32_t>(std::min(wait, static_cast<double>(kMost)));
 }
 
 // The times of every instruction, passed on to whoever else wants them.
@@ -55,8 +56,8 @@ Result<> check_inputs(const AcceleratorImage& image, std::span<const Tensor> inp
   return {};
 }
 
-Result<Driver> Driver::make(std::shared_ptr<const Loaded> loaded, std::unique_ptr<DlcPort> port) {
-  Driver d(std::move(loaded), std::move(port));
+Result<Driver> Driver::make(std::shared_ptr<const Loaded> loaded, std::unique_ptr<DlcPort> port, double slowness) {
+  Driver d(std::move(loaded), std::move(port), slowness);
   DLC_CHECK(d.set_up());
   return d;
 }
@@ -110,7 +111,7 @@ Result<> Driver::set_up() {
       DLC_CHECK(port_->mem_wr(bases_[s], loaded_->image.weights));
   }
   DLC_CHECK(write("IRQ_EN", bit("IRQ_EN", "done") | bit("IRQ_EN", "err")));
-  if (hw.find_csr("WDOG") >= 0) DLC_CHECK(write("WDOG", watchdog(loaded_->image)));
+  if (hw.find_csr("WDOG") >= 0) DLC_CHECK(write("WDOG", watchdog(loaded_->image, slowness_)));
   return write("COUNT", loaded_->words.size() / static_cast<size_t>(hw.isa.words32()));
 }
 

@@ -35,7 +35,8 @@ Result<> check_inputs(const AcceleratorImage& image, std::span<const Tensor> inp
 
 class Driver {
  public:
-  static Result<Driver> make(std::shared_ptr<const Loaded> loaded, std::unique_ptr<DlcPort> port);
+  // `slowness`: how many times slower than the description the device is at most; the watchdog waits as long.
+  static Result<Driver> make(std::shared_ptr<const Loaded> loaded, std::unique_ptr<DlcPort> port, double slowness = 1);
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, PortObserver* observer = nullptr);
   const RunCounts& counts() const { return counts_; }
@@ -46,8 +47,8 @@ class Driver {
   const std::vector<uint64_t>& bases() const { return bases_; }
 
  private:
-  Driver(std::shared_ptr<const Loaded> loaded, std::unique_ptr<DlcPort> port)
-      : loaded_(std::move(loaded)), port_(std::move(port)) {}
+  Driver(std::shared_ptr<const Loaded> loaded, std::unique_ptr<DlcPort> port, double slowness)
+      : loaded_(std::move(loaded)), port_(std::move(port)), slowness_(slowness) {}
   Result<> set_up();
   Result<> write(const char* csr, uint64_t value, int64_t index = 0);
   Result<uint32_t> read(const char* csr, int64_t index = 0);
@@ -58,6 +59,7 @@ class Driver {
 
   std::shared_ptr<const Loaded> loaded_;
   std::unique_ptr<DlcPort> port_;
+  double slowness_;
   std::vector<uint64_t> bases_;
   RunCounts counts_;
   bool stopped_ = false;

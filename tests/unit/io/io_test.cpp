@@ -8,6 +8,7 @@
 #include "dlc/io/artifact.h"
 #include "dlc/io/json.h"
 #include "dlc/io/numpy.h"
+#include "dlc/io/pending_folder.h"
 #include "dlc_test/catch.h"
 
 using namespace dlc;
@@ -114,6 +115,73 @@ TEST_CASE("damaged npy and npz files are errors") {
   header.resize('v', ' ');
   huge += header;
   REQUIRE_ERROR(parse_npy(std::as_bytes(std::span(huge.data(), huge.size())), "x"), "does not fit");
+}
+
+TEST_CASE("a folder is replaced whole or not at all") {
+  Folder folder;
+  const std::string path = folder / "out";
+  const OwnEntry own = [](std::string_view name) { return name == "a" || name == "b"; };
+  const auto entries = [&] {
+    std::vector<std::string> names;
+    for (const auto& e : fs::directory_iterator(path)) names.push_back(e.path().filename().string());
+    std::ranges::sort(names);
+    return names;
+  };
+  const auto beside = [&] { return std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()); };
+  {
+    REQUIRE_OK(PendingFolder f, PendingFolder::open(path + "/", own));
+    spit(f / "a", "1");
+    CHECK_FALSE(fs::exists(path));
+    REQUIRE(f.replace().has_value());
+  }
+  CHECK(slurp(path + "/a") == "1");
+  {
+    REQUIRE_OK(PendingFolder f, PendingFolder::open(path, own));
+    spit(f / "b", "2");
+    CHECK(entries() == std::vector<std::string>{"a"});
+  }  // given up
+  CHECK(entries() == std::vector<std::string>{"a"});
+  {
+    REQUIRE_OK(PendingFolder f, PendingFolder::open(path, own));
+    spit(f / "b", "2");
+    REQUIRE(f.replace().has_value());
+  }
+  CHECK(entries() == std::vector<std::string>{"b"});
+  CHECK(beside() == 1);  // nothing else is left
+  // What a killed process left is taken, with its files.
+  {
+    REQUIRE_OK(PendingFolder f, PendingFolder::open(path, own));
+    spit(f / "a", "3");
+    const fs::path left = fs::path(f / "a").parent_path();
+    REQUIRE(f.replace().has_value());
+    fs::create_directories(left);
+    spit((left / "old").string(), "4");
+  }
+  {
+    REQUIRE_OK(PendingFolder f, PendingFolder::open(path, own));
+    spit(f / "b", "5");
+    REQUIRE(f.replace().has_value());
+  }
+  CHECK(entries() == std::vector<std::string>{"b"});
+  // Somebody's files stay.
+  spit(path + "/mine", "6");
+  REQUIRE_ERROR(PendingFolder::open(path, own), "it holds 'mine'");
+  REQUIRE_ERROR(PendingFolder::check(path + "/mine", own), "is no folder");
+  REQUIRE_ERROR(PendingFolder::check(path + "/mine/deep", own), "is no folder");
+  REQUIRE_ERROR(PendingFolder::check(".", own), "runs in");
+  REQUIRE_ERROR(PendingFolder::check("", own), "is empty");
+  REQUIRE(PendingFolder::check(folder / "not/there/yet", own).has_value());
+  CHECK_FALSE(fs::exists(folder / "not"));
+  // A link leads to the folder that is replaced.
+  fs::remove(path + "/mine");
+  fs::create_symlink("out", folder / "link");
+  {
+    REQUIRE_OK(PendingFolder f, PendingFolder::open(folder / "link", own));
+    spit(f / "a", "7");
+    REQUIRE(f.replace().has_value());
+  }
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(entries() == std::vector<std::string>{"a"});
 }
 
 TEST_CASE("Fortran order is transposed") {

@@ -84,6 +84,17 @@ TEST_CASE("a bias is per column, or it is one number") {
   }
 }
 
+TEST_CASE("what a recipe does not take stays in float") {
+  const Committed c = commit("s8[1,4,0]", R"(  const @s: f32[] = 0.25
+  const @z: s8[] = 0
+  %xf: f32[1,4,0] = dequantize_linear(%x, @s, @z)
+  %t: f32[1,0,4] = transpose(%xf) {perm = [0, 2, 1]}
+  %yf: f32[1,4,4] = matmul(%xf, %t) loc "n"
+  %y: s8[1,4,4] = quantize_linear(%yf, @s, @z))");
+  CHECK(c.layers == 0);
+  CHECK_THAT(c.why, Contains("the machine's recipe does not take it: scores: attribute depth = 0"));
+}
+
 TEST_CASE("no accumulator wraps, or the node stays in float") {
   // The accumulator's unit is 0.25 * 0.25; four weights of 1 add up to 512.
   const auto bias = [](int64_t units) { return fmt::format("{}", static_cast<double>(units) / 16); };
