@@ -1,22 +1,37 @@
 // Numbers as the op language has them, for generated CUDA text: element types with their conversions, integers that
 // wrap, divide toward minus infinity and saturate, functions that pass NaN on. One body for device and host: nothing
-// here knows which it is. Included by dlc_dev.h, which defines DLC_D (how a device function is declared) and on the host
-// the C library.
-// (narrow floats alone are converted by instructions of the device: the results are the same.)
+// here knows which it is. Included by dlc_dev.h, which defines DLC_D (how a device function is declared) and on the
+// host the C library. (narrow floats alone are converted by instructions of the device: the results are the same.)
 //
 //   const float x = dlc::to_float(X[i]);   // X: const f16*
 //   Y[i] = dlc::to_f16(dlc::max(x, 0.0f));
 #pragma once
 
 // What is stored of a float narrower than 32 bits.
-struct f16 { unsigned short bits; };
-struct bf16 { unsigned short bits; };
-struct f8e4m3fn { unsigned char bits; };
-struct f8e4m3fnuz { unsigned char bits; };
-struct f8e5m2 { unsigned char bits; };
-struct f8e5m2fnuz { unsigned char bits; };
-struct f8e8m0 { unsigned char bits; };
-struct f4e2m1 { unsigned char bits; };
+struct f16 {
+  unsigned short bits;
+};
+struct bf16 {
+  unsigned short bits;
+};
+struct f8e4m3fn {
+  unsigned char bits;
+};
+struct f8e4m3fnuz {
+  unsigned char bits;
+};
+struct f8e5m2 {
+  unsigned char bits;
+};
+struct f8e5m2fnuz {
+  unsigned char bits;
+};
+struct f8e8m0 {
+  unsigned char bits;
+};
+struct f4e2m1 {
+  unsigned char bits;
+};
 
 namespace dlc {
 
@@ -39,11 +54,11 @@ template <int exponent, int mantissa, int bias, Specials specials>
 struct Format {
   static constexpr unsigned sign_bit = 1u << (exponent + mantissa);
   static constexpr unsigned inf = ((1u << exponent) - 1) << mantissa;
-  static constexpr unsigned nan = specials == ieee ? inf | 1u << (mantissa == 0 ? 0 : mantissa - 1)
+  static constexpr unsigned nan = specials == ieee   ? inf | 1u << (mantissa == 0 ? 0 : mantissa - 1)
                                   : specials == fnuz ? sign_bit
                                   : specials == none ? 0
                                                      : sign_bit - 1;
-  static constexpr unsigned largest = specials == ieee ? inf - 1
+  static constexpr unsigned largest = specials == ieee                       ? inf - 1
                                       : specials == fnuz || specials == none ? sign_bit - 1
                                                                              : sign_bit - 2;
   static constexpr unsigned overflow = specials == ieee ? inf : specials == none ? largest : nan;
@@ -82,9 +97,9 @@ struct Format {
   }
 };
 
-#define DLC_NARROW_FLOAT(type, word, ...)                                                \
-  DLC_D float to_float(type x) { return Format<__VA_ARGS__>::decode(x.bits); }           \
-  DLC_D type to_##type(float x) { return type{(word)Format<__VA_ARGS__>::encode(x)}; }   \
+#define DLC_NARROW_FLOAT(type, word, ...)                                              \
+  DLC_D float to_float(type x) { return Format<__VA_ARGS__>::decode(x.bits); }         \
+  DLC_D type to_##type(float x) { return type{(word)Format<__VA_ARGS__>::encode(x)}; } \
   DLC_D float rounded_to_##type(float x) { return to_float(to_##type(x)); }
 #ifdef DLC_HOST_EMU
 DLC_NARROW_FLOAT(f16, unsigned short, 5, 10, 15, ieee)
@@ -114,9 +129,13 @@ DLC_NARROW_FLOAT(f4e2m1, unsigned char, 2, 1, 1, none)
 
 // The element of type T that lies so many bytes behind p: of a tensor that is a window of another.
 template <class T>
-DLC_D const T& at(const void* p, long long bytes) { return *(const T*)((const char*)p + bytes); }
+DLC_D const T& at(const void* p, long long bytes) {
+  return *(const T*)((const char*)p + bytes);
+}
 template <class T>
-DLC_D T& at(void* p, long long bytes) { return *(T*)((char*)p + bytes); }
+DLC_D T& at(void* p, long long bytes) {
+  return *(T*)((char*)p + bytes);
+}
 
 DLC_D bool inside(int index, int extent) { return (unsigned)index < (unsigned)extent; }
 DLC_D bool inside(long long index, long long extent) { return (unsigned long long)index < (unsigned long long)extent; }
@@ -126,15 +145,39 @@ DLC_D bool inside(unsigned long long index, long long extent) { return index < (
 
 // ---- integers: they wrap, and nothing traps
 
-template <class T> struct Word { using type = unsigned long long; };
-template <> struct Word<int> { using type = unsigned; };
-template <> struct Word<unsigned> { using type = unsigned; };
+template <class T>
+struct Word {
+  using type = unsigned long long;
+};
+template <>
+struct Word<int> {
+  using type = unsigned;
+};
+template <>
+struct Word<unsigned> {
+  using type = unsigned;
+};
 
-template <class T> DLC_D T add(T a, T b) { return (T)((typename Word<T>::type)a + (typename Word<T>::type)b); }
-template <class T> DLC_D T sub(T a, T b) { return (T)((typename Word<T>::type)a - (typename Word<T>::type)b); }
-template <class T> DLC_D T mul(T a, T b) { return (T)((typename Word<T>::type)a * (typename Word<T>::type)b); }
-template <class T> DLC_D T neg(T a) { return sub((T)0, a); }
-template <class T> DLC_D T shl(T a, T count) { return (T)((typename Word<T>::type)a << count); }
+template <class T>
+DLC_D T add(T a, T b) {
+  return (T)((typename Word<T>::type)a + (typename Word<T>::type)b);
+}
+template <class T>
+DLC_D T sub(T a, T b) {
+  return (T)((typename Word<T>::type)a - (typename Word<T>::type)b);
+}
+template <class T>
+DLC_D T mul(T a, T b) {
+  return (T)((typename Word<T>::type)a * (typename Word<T>::type)b);
+}
+template <class T>
+DLC_D T neg(T a) {
+  return sub((T)0, a);
+}
+template <class T>
+DLC_D T shl(T a, T count) {
+  return (T)((typename Word<T>::type)a << count);
+}
 
 // Toward minus infinity. A divisor of 0 belongs to a point whose value nobody uses.
 template <class T>
@@ -152,15 +195,21 @@ DLC_D T floor_mod(T a, T b) {
 }
 // Toward zero, as in C.
 template <class T>
-DLC_D T quotient(T a, T b) { return b == 0 ? a : b == (T)-1 && (T)-1 < (T)0 ? neg(a) : a / b; }
+DLC_D T quotient(T a, T b) {
+  return b == 0 ? a : b == (T)-1 && (T)-1 < (T)0 ? neg(a) : a / b;
+}
 template <class T>
-DLC_D T remainder(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < (T)0) ? 0 : a % b; }
+DLC_D T remainder(T a, T b) {
+  return b == 0 || (b == (T)-1 && (T)-1 < (T)0) ? 0 : a % b;
+}
 
 // The low bits of x as an integer of that many bits.
-template <int bits> DLC_D long long wrap_signed(long long x) {
+template <int bits>
+DLC_D long long wrap_signed(long long x) {
   return (long long)((unsigned long long)x << (64 - bits)) >> (64 - bits);
 }
-template <int bits> DLC_D long long wrap_unsigned(long long x) {
+template <int bits>
+DLC_D long long wrap_unsigned(long long x) {
   return (long long)((unsigned long long)x << (64 - bits) >> (64 - bits));
 }
 
@@ -192,15 +241,27 @@ DLC_D long long max(long long a, long long b) { return a > b ? a : b; }
 DLC_D unsigned long long min(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
 DLC_D unsigned long long max(unsigned long long a, unsigned long long b) { return a > b ? a : b; }
 
-template <class T> DLC_D T clamp(T x, T lo, T hi) { return x < lo ? lo : x > hi ? hi : x; }
-template <class T> DLC_D T sign(T x) { return x != x ? x : (T)((x > (T)0) - (x < (T)0)); }
+template <class T>
+DLC_D T clamp(T x, T lo, T hi) {
+  return x < lo ? lo : x > hi ? hi : x;
+}
+template <class T>
+DLC_D T sign(T x) {
+  return x != x ? x : (T)((x > (T)0) - (x < (T)0));
+}
 DLC_D int abs(int x) { return x < 0 ? neg(x) : x; }
 DLC_D long long abs(long long x) { return x < 0 ? neg(x) : x; }
 DLC_D unsigned long long abs(unsigned long long x) { return x; }
 DLC_D float abs(float x) { return fabsf(x); }
 DLC_D double abs(double x) { return fabs(x); }
-template <class T> DLC_D bool is_nan(T x) { return x != x; }
-template <class T> DLC_D bool is_inf(T x) { return abs(x) == (T)infinity(); }
+template <class T>
+DLC_D bool is_nan(T x) {
+  return x != x;
+}
+template <class T>
+DLC_D bool is_inf(T x) {
+  return abs(x) == (T)infinity();
+}
 
 // ---- floats to integers: toward zero, what is too large becomes the largest, NaN becomes 0
 
@@ -220,8 +281,8 @@ DLC_D unsigned long long to_u64(T x) {
 
 // ---- functions
 
-#define DLC_FUNCTION(name)                            \
-  DLC_D float name(float x) { return ::name##f(x); }  \
+#define DLC_FUNCTION(name)                           \
+  DLC_D float name(float x) { return ::name##f(x); } \
   DLC_D double name(double x) { return ::name(x); }
 DLC_FUNCTION(exp)
 DLC_FUNCTION(log)
@@ -255,8 +316,12 @@ DLC_D float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 DLC_D double fma(double a, double b, double c) { return ::fma(a, b, c); }
 
 // Integer division and its remainder for floats: floor(x / y), and the remainder with the divisor's sign.
-template <class T> DLC_D T float_floor_div(T x, T y) { return floor(x / y); }
-template <class T> DLC_D T float_mod(T x, T y) {
+template <class T>
+DLC_D T float_floor_div(T x, T y) {
+  return floor(x / y);
+}
+template <class T>
+DLC_D T float_mod(T x, T y) {
   const T r = fmod(x, y);
   return r != (T)0 && ((r < (T)0) != (y < (T)0)) ? r + y : r;
 }
