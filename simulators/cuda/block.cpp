@@ -1,7 +1,6 @@
 #include "simulators/cuda/block.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -22,10 +21,8 @@ Block::Block(Machine& machine, const Launch& launch)
     constant_.push_back(std::none_of(regions_.begin(), regions_.end(), [&](const Region& w) {
       return w.writable && w.begin < r.end && r.begin < w.end;
     }));
-  // One more page: what comes after the last byte is seen, not touched.
-  shared_bytes_ = (size_t{machine.options.shared_per_block} + 8191) / 4096 * 4096;
-  void* p = mmap(nullptr, shared_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p != MAP_FAILED) shared_ = static_cast<unsigned char*>(p);
+  shared_bytes_ = machine.shared_bytes_;
+  shared_ = machine.shared_.get();
   threads_.resize(size_t{launch.block.x} * launch.block.y * launch.block.z);
   const size_t warps = (threads_.size() + kLanes - 1) / kLanes;
   clocks_.resize(warps);
@@ -34,10 +31,7 @@ Block::Block(Machine& machine, const Launch& launch)
   running = this;
 }
 
-Block::~Block() {
-  if (shared_) munmap(shared_, shared_bytes_);
-  running = nullptr;
-}
+Block::~Block() { running = nullptr; }
 
 void Block::entry() {
   running->launch_.thunk(running->params_.data());
@@ -58,7 +52,7 @@ void Block::end_thread() {
 
 bool Block::run(DlcEmuIndex index, int32_t number) {
   if (!shared_ || !machine_.stacks_.grow(threads_.size())) {
-    fault(FaultKind::limit, "this machine has no memory for the threads' stacks");
+    fault(FaultKind::limit, "this machine has no memory for a block");
     return false;
   }
   number_ = number;
@@ -100,6 +94,7 @@ bool Block::run(DlcEmuIndex index, int32_t number) {
       break;
     moved |= release_barrier();
     if (!moved) report_deadlock();
+    ended_ |= machine_.faults.size() >= faults_before_ + kMostFaults;
   }
   current_ = nullptr;
   for (AccessLog& log : logs_) log.flush(counters_);

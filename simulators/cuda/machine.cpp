@@ -1,8 +1,16 @@
 #include "simulators/cuda/machine.h"
 
+#include <cstdlib>
+
 #include "simulators/cuda/block.h"
 
 namespace dlc::emu {
+
+Machine::Machine(const Options& o)
+    : options(o),
+      memory(o.memory),
+      shared_bytes_((size_t{o.shared_per_block} + 8191) / 4096 * 4096),
+      shared_(static_cast<unsigned char*>(std::aligned_alloc(4096, shared_bytes_)), std::free) {}
 
 bool Machine::run(const Launch& l) {
   global_.reset();

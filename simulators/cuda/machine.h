@@ -40,7 +40,7 @@ struct Launch {
 
 class Machine {
  public:
-  explicit Machine(const Options& o) : options(o), memory(o.memory) {}
+  explicit Machine(const Options& o);
 
   // False: a fault ended it, which stands in `faults`.
   bool run(const Launch& l);
@@ -53,6 +53,8 @@ class Machine {
  private:
   friend class Block;
   Stacks stacks_;
+  size_t shared_bytes_;  // of a block, and room behind it: what comes after the last byte is seen, not touched
+  std::unique_ptr<unsigned char, void (*)(void*)> shared_;                         // aligned as DLC_SHARED_DYNAMIC is
   Shadow global_;                                                                  // of the launch
   std::unordered_map<uintptr_t, std::unordered_map<int32_t, uint32_t>> released_;  // by counter: epochs of blocks
 };
