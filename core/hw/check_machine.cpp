@@ -64,8 +64,55 @@ Instruction sample(const HwDescription& hw, size_t index, std::mt19937_64& rng) 
   return i;
 }
 
+// What the fields of an instruction may be.
+Ranges ranges_of(const HwInsn& insn) {
+  Ranges out;
+  for (const HwField& f : insn.fields) {
+    if (f.enumerators.empty()) {
+      out.emplace(f.name, Range(f.min(), f.max()));
+      continue;
+    }
+    const auto [lo, hi] = std::ranges::minmax(f.enumerators, {}, &HwEnumerator::value);
+    out.emplace(f.name, Range(lo.value, hi.value));
+  }
+  return out;
+}
+
+// A condition that no instruction meets, and an element that is in its memory at no point and for no field.
+void check_possible(const HwInsn& insn, Error& errors) {
+  Ranges ranges = ranges_of(insn);
+  for (const HwCondition& c : insn.require)
+    if (bounds(c.value, ranges).hi < 0)
+      errors.add(Error(c.loc, fmt::format("insn '{}': '{}' holds for no fields, so that no instruction is legal",
+                                          insn.name, c.text)));
+  for (const Loop& l : insn.loops) ranges.emplace(l.var, Range(0, bounds(l.extent, ranges).hi));
+  std::set<std::string> told;
+  for (const HwForm& form : insn.forms) {
+    const auto inside = [&](int tensor, size_t d, const Val& index) {
+      const KernelTensor& t = form.kernel.tensors[static_cast<size_t>(tensor)];
+      const auto e = val::as_expr(index);
+      const auto extent = d < t.shape.size() ? t.shape[d].constant() : std::nullopt;
+      if (!e || !extent) return;
+      const Interval at = bounds(*e, ranges);
+      if ((at.hi >= 0 && at.lo < *extent) || !told.insert(t.name + to_string(*e)).second) return;
+      errors.add(Error(insn.loc, fmt::format("insn '{}': index {} of {} is {}, which is never within 0 .. {}",
+                                             insn.name, d + 1, t.name, to_string(*e), *extent - 1)));
+    };
+    walk(form.kernel.body, [&](const Stmt& s) {
+      if (s.kind != Stmt::Kind::assign) return;
+      for (size_t d = 0; d < s.indices.size(); ++d) inside(s.tensor, d, s.indices[d]);
+      const auto read = [&](const ValNode& n) {
+        if (n.kind != ValKind::read) return;
+        for (size_t d = 0; d < n.args.size(); ++d) inside(n.tensor, d, n.args[d]);
+      };
+      walk(s.value, read);
+    });
+  }
+}
+
 void check_insn(const HwDescription& hw, size_t index, uint64_t seed, int samples, Error& errors) {
   const HwInsn& insn = hw.isa.insns[index];
+  check_possible(insn, errors);
   std::mt19937_64 rng(seed);
   std::vector<Number> numbers = numbers_of(hw, index);
   for (int s = 0; s < samples && !numbers.empty(); ++s) {

@@ -70,7 +70,12 @@ void read_sync(ReadContext& cx, const yaml::Node& n) {
   }
   if (const auto* g = m.need("signal")) {
     MapReader gm(cx, *g, "'signal'");
-    s.signal_field = mask(gm.need("field"));
+    const auto* field = gm.need("field");
+    s.signal_field = mask(field);
+    if (field && s.signal_field == s.wait_field)
+      cx.error(field->loc(),
+               fmt::format("field '{}' is that of 'wait', so whoever waits would give, too", s.signal_field),
+               "a common field of its own");
     gm.word("at", {"retire"});
     gm.integer("give", 1, 1, 1);
     gm.done();

@@ -78,7 +78,10 @@ void read_cost(ReadContext& cx, const yaml::Node& n) {
   if (const auto* b = m.find("error_budget")) {
     MapReader bm(cx, *b, "'error_budget'");
     for (const std::string_view k : {"median", "p95"})
-      if (const auto* v = bm.find(k)) c.error_budget[std::string(k)] = cx.take(parse_fraction(cx.text(*v), v->loc()));
+      if (const auto* v = bm.find(k)) {
+        const double budget = c.error_budget[std::string(k)] = cx.take(parse_fraction(cx.text(*v), v->loc()));
+        if (budget < 0) cx.error(v->loc(), "'" + std::string(k) + "' is below 0, so that no prediction is within it");
+      }
     bm.done();
   }
   if (const auto* i = m.find("issue")) read_issue(cx, *i);

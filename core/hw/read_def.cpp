@@ -1,5 +1,6 @@
 // `def`: bit-exact functions. The text is handed to the op language; the examples are evaluated here.
 #include <algorithm>
+#include <set>
 
 #include "core/hw/def_eval.h"
 #include "core/hw/quantity.h"
@@ -104,8 +105,17 @@ void check_examples(ReadContext& cx, const HwDef& d) {
 
 }  // namespace
 
+namespace {
+
+bool uses_any(std::string_view body, const std::set<std::string, std::less<>>& names) {
+  return std::ranges::any_of(words_of(body), [&](std::string_view word) { return names.contains(word); });
+}
+
+}  // namespace
+
 void read_defs(ReadContext& cx, const yaml::Node& n) {
   MapReader m(cx, n, "'def'");
+  std::set<std::string, std::less<>> wrong;
   for (const auto& e : m.entries()) {
     HwDef d;
     d.name = e.key;
@@ -121,26 +131,27 @@ void read_defs(ReadContext& cx, const yaml::Node& n) {
     if (ex) read_examples(cx, *ex, d);
     for (size_t i = 0; i < d.laws.size(); ++i)
       check_law_words(cx, d, d.laws[i], (laws->kind == yaml::Kind::sequence ? *laws->items[i] : *laws).text_loc());
-    std::string text = "def " + d.name + "(";
-    for (size_t i = 0; i < d.args.size(); ++i)
-      text += (i ? ", " : "") + d.args[i].name + ": " + to_string(d.args[i].dtype);
-    text += ") -> " + to_string(d.result) + " = ";
-    const size_t before = cx.hw.defs_text.size();
-    cx.hw.defs_text += text + d.body + "\n";
+    // What uses a wrong def would only say so again.
+    if (uses_any(d.body, wrong)) {
+      wrong.insert(d.name);
+      continue;
+    }
+    const std::string head = def_head(d);
     auto parsed = check_def(cx.hw, d, is->text_loc());
     if (!parsed) {
-      // The places are in defs_text, where this def is the last line; the user has the description.
-      const auto body = static_cast<int>(cx.text(*is).rfind(d.body)) - static_cast<int>(text.size());
+      // The places are in text of which this def is the last line; the user has the description.
+      const auto body = static_cast<int>(cx.text(*is).rfind(d.body)) - static_cast<int>(head.size());
       for (Diagnostic& e : parsed.error().diagnostics) {
         e.loc.line = is->text_loc().line;
         e.loc.column = is->text_loc().column + std::max(0, e.loc.column - 1 + body);
       }
       cx.error(parsed.error());
-      cx.hw.defs_text.resize(before);  // else every later def would say the same
+      wrong.insert(d.name);
       continue;
     }
-    check_examples(cx, d);
+    cx.hw.defs_text += head + d.body + "\n";
     cx.hw.defs.push_back(std::move(d));
+    check_examples(cx, HwDef(cx.hw.defs.back()));
   }
 }
 

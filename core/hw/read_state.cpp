@@ -122,6 +122,9 @@ void read_memory(ReadContext& cx, MapReader& m, HwState& s) {
       cx.unknown(loc, "register", s.base, names_of(cx.hw.csr), "in 'csr' for 'base' of " + m.what());
   }
   s.banks = m.integer("banks", 1, 1024, 1);
+  if (s.words % s.banks != 0)
+    cx.error(m.find("banks")->loc(), std::to_string(s.words) + " words of " + m.what() + " are no " +
+                                         std::to_string(s.banks) + " banks of one size");
   s.ports_per_bank = m.word("per", {"bank", "memory"}) == "bank";
   if (const auto* n = m.find("bank_of")) {
     HwNames names = cx.param_names();
@@ -214,6 +217,8 @@ void read_params(ReadContext& cx, const yaml::Node& n, const std::map<std::strin
     cx.valid_name(e.key, e.loc());
     const auto over = overrides.find(e.key);
     const size_t errors_before = cx.errors.diagnostics.size();
+    if (over == overrides.end() && e.value->kind == yaml::Kind::null)
+      cx.error(e.loc(), "param '" + e.key + "' has no value", e.key + ": NUMBER");
     int64_t value = over != overrides.end() ? over->second : m.integer(e.key, -(int64_t{1} << 40), int64_t{1} << 40, 0);
     if (cx.errors.diagnostics.size() > errors_before) value = 1;  // something that fits, so that only this is reported
     cx.hw.params.push_back({e.key, value, e.loc()});

@@ -72,7 +72,9 @@ Ring& Emitter::ring(int space) {
 
 Result<int64_t> Emitter::allocate(int space, int64_t bytes, int64_t align, const std::string& key, bool for_tile) {
   Ring& r = ring(space);
-  if (const auto at = r.allocate(bytes, align, key, for_tile)) return *at;
+  const auto at = r.allocate(bytes, align, key, for_tile);
+  short_of_memory = !at;
+  if (at) return *at;
   return fail(where_,
               fmt::format("does not fit: {} is {} bytes, and a tile's {} more find no place beside what it holds",
                           machine_.hw->spaces[static_cast<size_t>(space)].name, r.capacity(), bytes));

@@ -28,7 +28,8 @@ struct Tiling {
 };
 
 // The cheapest tiling that fits. Else which memory is too small, and by how much.
-Result<Tiling> choose_tiling(const Machine& machine, const Chain& chain, const Loc& where);
+// `short_of_memory`: whether it failed because the smallest tile needs more of a memory than there is.
+Result<Tiling> choose_tiling(const Machine& machine, const Chain& chain, const Loc& where, bool& short_of_memory);
 
 // Boxes of the loops in `which`, in order, the last one fastest; others keep their part of `box`.
 std::vector<Box> boxes(const Target& t, const std::vector<int64_t>& tile, const std::vector<size_t>& which,
@@ -48,6 +49,7 @@ class Emitter {
   std::vector<Instruction> program;
   std::vector<int32_t> tiles;
   std::vector<std::byte> weights;
+  bool short_of_memory = false;  // whether that is why a call failed
 
  private:
   // Constants with one base: they lie side by side as the instruction reads them.

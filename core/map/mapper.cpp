@@ -147,14 +147,15 @@ std::expected<Mapper::Known, Refusal> Mapper::search(const Program& p, const Cal
   if (like != likes_.end()) chain = make_chain_like(machine_, target, like->second);
   if (!chain) chain = make_chain(machine_, target);
   if (!chain) return std::unexpected(why_no_chain(machine_, target));
-  auto tiling = choose_tiling(machine_, *chain, where);
-  if (!tiling) return std::unexpected(refusal("does not fit", tiling.error(), true));
+  bool short_of_memory = false;
+  auto tiling = choose_tiling(machine_, *chain, where, short_of_memory);
+  if (!tiling) return std::unexpected(refusal("does not fit", tiling.error(), short_of_memory));
   std::map<int, Place> places;
   for (const int b : target->buffers)
     if (b >= 0) places.emplace(b, Place{machine_.arena, 0});
   Emitter trial(machine_, std::move(places), true);
   if (auto ok = trial.call(*chain, *tiling, where); !ok)
-    return std::unexpected(refusal("does not fit", ok.error(), true));
+    return std::unexpected(refusal("does not fit", ok.error(), trial.short_of_memory));
   likes_.emplace(likeness, chain->plans);
   return Known{std::move(chain->plans), std::move(*tiling)};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 namespace dlc::map {
@@ -86,12 +87,17 @@ class Synchroniser {
     if (!hw_.sync) return fail(hw_.place("family"), hw_.name + " has no way to synchronise its queues");
     accesses_.resize(hw_.spaces.size());
     const int64_t most = (int64_t{1} << hw_.state[static_cast<size_t>(hw_.sync->object)].counter_bits) - 1;
+    most_ = static_cast<size_t>(most);
     reach_ = std::max<int64_t>(most - most / 4, 1);
     for (size_t i = 0; i < program_.size(); ++i) DLC_CHECK(instruction(i));
     return {};
   }
 
  private:
+  struct Token {
+    size_t giver = 0, taker = 0;
+  };
+
   size_t queue(size_t i) const { return static_cast<size_t>(insn(i).queue); }
   const HwInsn& insn(size_t i) const { return hw_.isa.insns[static_cast<size_t>(program_[i].insn)]; }
 
@@ -105,6 +111,8 @@ class Synchroniser {
     for (const Footprint& f : touched.accesses) depend(i, f, needs);
     if (insn(i).forms.empty())  // it ends the program: everything must be over
       for (size_t p = 0; p < queues; ++p) needs[p] = last_[p];
+    for (size_t p = 0; p < queues; ++p)
+      if (const auto taken = must_be_taken(q, p)) needs[p] = std::max(needs[p], static_cast<int64_t>(*taken));
     needs[q] = -1;
     for (size_t round = 0; round < queues; ++round) {
       const auto latest = std::ranges::max_element(needs);
@@ -115,7 +123,7 @@ class Synchroniser {
       if (position_[j] < clock[p]) continue;
       // Signals whose waits are far behind would pile up in the counter: a younger instruction of p will do as well.
       if (count_[p] - position_[j] > reach_) j = issued_[p][static_cast<size_t>(count_[p] - reach_)];
-      DLC_CHECK(order(j, i));
+      DLC_TRY(j, order(j, i));
       for (size_t o = 0; o < queues; ++o) clock[o] = std::max(clock[o], clocks_[j][o]);
       clock[p] = std::max(clock[p], position_[j] + 1);
     }
@@ -138,35 +146,76 @@ class Synchroniser {
     accesses.add({i, queue(i), f.bytes}, f.write);
   }
 
-  Result<> order(size_t before, size_t after) {
-    if (hw_.sync->tokens()) {
-      mask(before, hw_.sync->signal_field, static_cast<int>(queue(after)));
-      mask(after, hw_.sync->wait_field, static_cast<int>(queue(before)));
-      return {};
+  // A queue that runs ahead gives what nobody takes yet, and the counter holds `most_` of it. So whoever may give token
+  // n + most_ to another queue starts after that one took token n: its taker, where there is one.
+  std::optional<size_t> must_be_taken(size_t from, size_t to) const {
+    const auto it = given_.find({from, to});
+    if (it == given_.end() || it->second.size() < most_) return std::nullopt;
+    return it->second[it->second.size() - most_].taker;
+  }
+
+  // Lets `after` wait for `before`, or for a later one of its queue. Returns it.
+  Result<size_t> order(size_t before, size_t after) {
+    const size_t from = queue(before), to = queue(after);
+    std::vector<Token>& given = given_[{from, to}];
+    if (const auto taken = must_be_taken(from, to)) {
+      const auto safe = [&](size_t giver) { return clocks_[giver][to] > position_[*taken]; };
+      const auto& list = issued_[from];
+      auto giver = std::ranges::lower_bound(list, before);
+      while (giver != list.end() && !safe(*giver)) ++giver;
+      if (giver == list.end()) {
+        // All that `from` has issued was there when the last token was given: its taker, which comes before `after`,
+        // waits for all of it.
+        Token& last = given.back();
+        DLC_CHECK(mask(last, to, false));
+        last.giver = list.back();
+        DLC_CHECK(mask(last, to, true));
+        return last.giver;
+      }
+      before = *giver;
     }
-    const HwState& object = hw_.state[static_cast<size_t>(hw_.sync->object)];
-    const auto pair = std::pair(queue(before), queue(after));
-    const auto [it, fresh] = semaphores_.emplace(pair, static_cast<int>(semaphores_.size()));
-    if (it->second >= object.words)
-      return fail({}, fmt::format("{} pairs of queues depend on each other, {} has {} semaphores", semaphores_.size(),
-                                  hw_.name, object.words));
-    mask(before, hw_.sync->signal_field, it->second);
-    mask(after, hw_.sync->wait_field, it->second);
+    given.push_back({before, after});
+    DLC_CHECK(mask(given.back(), to, true));
+    return before;
+  }
+
+  // The bits of a token: at its giver (that one alone may change) and its taker.
+  Result<> mask(const Token& token, size_t to, bool set) {
+    const size_t from = queue(token.giver);
+    int signal = static_cast<int>(to), wait = static_cast<int>(from);
+    if (!hw_.sync->tokens()) {
+      const HwState& object = hw_.state[static_cast<size_t>(hw_.sync->object)];
+      const auto [it, fresh] = semaphores_.emplace(std::pair(from, to), static_cast<int>(semaphores_.size()));
+      if (it->second >= object.words)
+        return fail(
+            object.loc,
+            fmt::format("{} has {} semaphores, and {} pairs of queues depend on each other: {} on {} is one more",
+                        hw_.name, object.words, semaphores_.size(), hw_.queues[to].name, hw_.queues[from].name),
+            fmt::format("'count' of at least {} there, and as many bits in the fields '{}' and '{}'",
+                        hw_.queues.size() * (hw_.queues.size() - 1), hw_.sync->wait_field, hw_.sync->signal_field));
+      signal = wait = it->second;
+    }
+    mask(token.giver, hw_.sync->signal_field, signal, set);
+    mask(token.taker, hw_.sync->wait_field, wait, true);
     return {};
   }
 
-  void mask(size_t i, const std::string& field, int bit) {
+  void mask(size_t i, const std::string& field, int bit, bool set) {
     const int f = insn(i).field(field);
-    if (f >= 0) program_[i].fields[static_cast<size_t>(f)] |= int64_t{1} << bit;
+    if (f < 0) return;
+    int64_t& bits = program_[i].fields[static_cast<size_t>(f)];
+    bits = set ? bits | int64_t{1} << bit : bits & ~(int64_t{1} << bit);
   }
 
   const HwDescription& hw_;
   const Footprints& footprints_;
   std::vector<Instruction>& program_;
-  std::vector<int64_t> last_, count_;        // per queue
-  std::vector<std::vector<size_t>> issued_;  // per queue
-  int64_t reach_ = 0;                        // how far back a wait may look in another queue
-  std::vector<int64_t> position_;            // per instruction, in its queue
+  std::vector<int64_t> last_, count_;                              // per queue
+  std::vector<std::vector<size_t>> issued_;                        // per queue
+  size_t most_ = 1;                                                // what a counter holds
+  std::map<std::pair<size_t, size_t>, std::vector<Token>> given_;  // from a queue to another, in order
+  int64_t reach_ = 0;                                              // how far back a wait may look in another queue
+  std::vector<int64_t> position_;                                  // per instruction, in its queue
   std::vector<std::vector<int64_t>> clocks_;
   std::vector<Accesses> accesses_;  // per space
   std::map<std::pair<size_t, size_t>, int> semaphores_;

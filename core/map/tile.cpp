@@ -68,7 +68,7 @@ class Tiler {
   Tiler(const Machine& machine, const Chain& chain)
       : machine_(machine), chain_(chain), t_(*chain.target), copier_(machine) {}
 
-  Result<Tiling> run(const Loc& where) {
+  Result<Tiling> run(const Loc& where, bool& short_of_memory) {
     std::vector<size_t> order;
     for (size_t l = 0; l < t_.loops.size(); ++l)
       if (!t_.loops[l].reduction) order.push_back(l);
@@ -88,7 +88,8 @@ class Tiler {
       search(start);
     }
     if (!found_.empty()) return shortest();
-    if (shortage_.memory != nullptr) return too_small(where);
+    short_of_memory = shortage_.memory != nullptr;
+    if (short_of_memory) return too_small(where);
     return fail({machine_.hw->file, unsaid_ != nullptr ? unsaid_->line : 0, 0, where.node},
                 "does not fit: not even its smallest tile can be said by an instruction: " + why_);
   }
@@ -332,8 +333,8 @@ class Tiler {
 
 }  // namespace
 
-Result<Tiling> choose_tiling(const Machine& machine, const Chain& chain, const Loc& where) {
-  return Tiler(machine, chain).run(where);
+Result<Tiling> choose_tiling(const Machine& machine, const Chain& chain, const Loc& where, bool& short_of_memory) {
+  return Tiler(machine, chain).run(where, short_of_memory);
 }
 
 }  // namespace dlc::map

@@ -204,8 +204,11 @@ Result<std::shared_ptr<const RecordSet>> load_recipes(const HwDescription& hw) {
   const std::filesystem::path folder = std::filesystem::path(hw.file).parent_path();
   const std::string path = (folder / hw.recipes).string();
   DLC_TRY(const MappedFile f, map_inside(folder.string(), hw.recipes, "recipes", hw.place("recipes")));
+  constexpr size_t kMostBytes = 4 << 20;  // as of a description
+  if (f.bytes.size() > kMostBytes) return fail({path, 0, 0, {}}, "the file is larger than 4 MiB");
   DLC_TRY(const RecordSet defs, RecordSet::parse(hw.defs_text, hw.file, &RecordSet::builtin()));
   DLC_TRY(RecordSet all, RecordSet::parse(f.text(), path, &defs));
+  DLC_CHECK(check_recipes(all, path));
   return std::make_shared<const RecordSet>(std::move(all));
 }
 

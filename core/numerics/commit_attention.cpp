@@ -51,22 +51,17 @@ RuleResult commit_attention(Rewriter& r, const Site& s) {
       !std::equal(left.begin(), left.end() - 2, right.begin()))
     return Refused{"the operands are not matrices of as many heads"};
   const auto terms = left.back().constant();
-  DLC_TRY(const DType accumulator, r.operand_type("rescale", 0));
+  if (const auto no = r.without({"scores", "mix", "rescale"})) return *no;
+  DLC_TRY(const DType accumulator, r.operand_type("rescale", "A"));
   if (!terms || *terms > accumulator.max_value() / (a->reach() * b->reach()))
     return Refused{fmt::format("a sum of {} products of two activations may wrap", to_string(left.back()))};
+  const auto reach = static_cast<double>(*terms * a->reach() * b->reach());
+  DLC_TRY(const auto scale, r.scale("rescale", {{a->scale * b->scale / s.scale, reach}}, s));
+  if (!scale) return Refused{scale.why()};
 
-  DLC_TRY(const DType m_type, r.operand_type("rescale", 1));
-  DLC_TRY(const DType s_type, r.operand_type("rescale", 2));
-  const double ratio = a->scale * b->scale / s.scale;
-  const auto k = choose_multiplier(ratio, m_type, s_type);
-  if (!k) return Refused{fmt::format("the scale ratio {} has no multiplier", ratio)};
-
-  const std::string name = s.locations.empty() ? std::string("matmul") : s.locations.front();
   Attrs attrs{{"a_zero", Expr(a->zero)}, {"b_zero", Expr(b->zero)}};
   const auto scaled = [&](ValueId acc) -> Result<ValueId> {
-    DLC_TRY(const ValueId m, r.scalar(m_type, k->m, name + ".mul"));
-    DLC_TRY(const ValueId shift, r.scalar(s_type, k->s, name + ".shift"));
-    return r.add("rescale", {acc, m, shift}, r.output_attrs(s), s);
+    return r.add("rescale", {acc, (*scale)[0], (*scale)[1]}, r.output_attrs(s), s);
   };
   DLC_TRY(const auto keys, heads_of(r, s, b->value, 1));  // [h, k, t]: its terms are channels
   if (keys) {

@@ -10,7 +10,7 @@ namespace dlc::numerics {
 
 namespace {
 
-std::string name_of(const Site& s) { return s.locations.empty() ? std::string("layer") : s.locations.front(); }
+double reach(const Quantized& q) { return static_cast<double>(q.reach()); }
 
 // A dim of one element is repeated, but not the channels: a vector is walked as it lies. Channels of columns are the
 // last dim, so what is added to scores for each key is repeated over heads and places.
@@ -41,15 +41,12 @@ Result<Attempt<std::pair<Quantized, Quantized>>> operands(Rewriter& r, const Sit
 RuleResult at_scale(Rewriter& r, const Site& s, const Quantized& q) {
   const bool same_scale = std::abs(q.scale / s.scale - 1) * static_cast<double>(q.reach()) < 0.5;
   if (same_scale && q.zero == s.zero && s.clamp.lo == -128 && s.clamp.hi == 127) return q.value;
-  DLC_TRY(const DType m_type, r.operand_type("requantize_s8", 1));
-  DLC_TRY(const DType s_type, r.operand_type("requantize_s8", 2));
-  const auto k = choose_multiplier(q.scale / s.scale, m_type, s_type);
-  if (!k) return Refused{fmt::format("the scale ratio {} has no multiplier", q.scale / s.scale)};
-  DLC_TRY(const ValueId m, r.scalar(m_type, k->m, name_of(s) + ".mul"));
-  DLC_TRY(const ValueId shift, r.scalar(s_type, k->s, name_of(s) + ".shift"));
+  if (const auto no = r.without({"requantize_s8"})) return *no;
+  DLC_TRY(const auto scale, r.scale("requantize_s8", {{q.scale / s.scale, reach(q)}}, s));
+  if (!scale) return Refused{scale.why()};
   Attrs attrs = r.output_attrs(s);
   attrs["from"] = Expr(q.zero);
-  DLC_TRY(const ValueId y, on_elements(r, s, "requantize_s8", {q.value}, {m, shift}, std::move(attrs)));
+  DLC_TRY(const ValueId y, on_elements(r, s, "requantize_s8", {q.value}, *scale, std::move(attrs)));
   return y;
 }
 
@@ -61,18 +58,13 @@ RuleResult commit_sum(Rewriter& r, const Site& s) {
   DLC_TRY(const auto both, operands(r, s));
   if (!both) return Refused{both.why()};
   const auto& [a, b] = *both;
-  DLC_TRY(const DType a_type, r.operand_type("add_s8", 2));
-  DLC_TRY(const DType b_type, r.operand_type("add_s8", 3));
-  DLC_TRY(const DType s_type, r.operand_type("add_s8", 4));
-  const auto k = choose_multipliers(a.scale / s.scale, b.scale / s.scale, a_type, b_type, s_type);
-  if (!k) return Refused{"the scales have no common multiplier"};
-  DLC_TRY(const ValueId ma, r.scalar(a_type, k->a, name_of(s) + ".mul_a"));
-  DLC_TRY(const ValueId mb, r.scalar(b_type, k->b, name_of(s) + ".mul_b"));
-  DLC_TRY(const ValueId shift, r.scalar(s_type, k->s, name_of(s) + ".shift"));
+  if (const auto no = r.without({"add_s8"})) return *no;
+  DLC_TRY(const auto scale, r.scale("add_s8", {{a.scale / s.scale, reach(a)}, {b.scale / s.scale, reach(b)}}, s));
+  if (!scale) return Refused{scale.why()};
   Attrs attrs = r.output_attrs(s);
   attrs["a_zero"] = Expr(a.zero);
   attrs["b_zero"] = Expr(b.zero);
-  DLC_TRY(const ValueId y, on_elements(r, s, "add_s8", {a.value, b.value}, {ma, mb, shift}, std::move(attrs)));
+  DLC_TRY(const ValueId y, on_elements(r, s, "add_s8", {a.value, b.value}, *scale, std::move(attrs)));
   return y;
 }
 
@@ -80,16 +72,13 @@ RuleResult commit_mul(Rewriter& r, const Site& s) {
   DLC_TRY(const auto both, operands(r, s));
   if (!both) return Refused{both.why()};
   const auto& [a, b] = *both;
-  DLC_TRY(const DType m_type, r.operand_type("mul_s8", 2));
-  DLC_TRY(const DType s_type, r.operand_type("mul_s8", 3));
-  const auto k = choose_multiplier(a.scale * b.scale / s.scale, m_type, s_type, 40);
-  if (!k) return Refused{"the scales have no multiplier"};
-  DLC_TRY(const ValueId m, r.scalar(m_type, k->m, name_of(s) + ".mul"));
-  DLC_TRY(const ValueId shift, r.scalar(s_type, k->s, name_of(s) + ".shift"));
+  if (const auto no = r.without({"mul_s8"})) return *no;
+  DLC_TRY(const auto scale, r.scale("mul_s8", {{a.scale * b.scale / s.scale, reach(a) * reach(b)}}, s));
+  if (!scale) return Refused{scale.why()};
   Attrs attrs = r.output_attrs(s);
   attrs["a_zero"] = Expr(a.zero);
   attrs["b_zero"] = Expr(b.zero);
-  DLC_TRY(const ValueId y, on_elements(r, s, "mul_s8", {a.value, b.value}, {m, shift}, std::move(attrs)));
+  DLC_TRY(const ValueId y, on_elements(r, s, "mul_s8", {a.value, b.value}, *scale, std::move(attrs)));
   return y;
 }
 

@@ -21,8 +21,9 @@ struct Types {
 Result<Types> types_of(const Rewriter& r) {
   Types t;
   DType* const all[] = {&t.x, &t.gain, &t.shift, &t.epsilon, &t.v, &t.mb, &t.s};
+  constexpr std::string_view kNames[] = {"X", "G", "B", "E", "V", "Mb", "S"};
   for (size_t i = 0; i < std::size(all); ++i) {
-    DLC_TRY(*all[i], r.operand_type("normalize", i));
+    DLC_TRY(*all[i], r.operand_type("normalize", kNames[i]));
   }
   return t;
 }
@@ -47,7 +48,7 @@ Result<int64_t> unit_of_deviation(const Rewriter& r, const Types& t) {
   v.set_int(0, 0);
   mb.set_int(0, 0);
   return unit_shift(
-      r, "normalize",
+      r.records(), "normalize",
       {std::move(x), std::move(gain), std::move(shift), std::move(epsilon), std::move(v), std::move(mb), std::move(s)},
       kGain);
 }
@@ -97,6 +98,7 @@ RuleResult commit_layer_norm(Rewriter& r, const Site& s) {
     return Refused{"it is not along the last of several axes"};
   const auto channels = shape.back().constant();
   if (!channels) return Refused{"the length of its rows is symbolic"};
+  if (const auto no = r.without({"normalize"})) return *no;
   DLC_TRY(const Types t, types_of(r));
   if (*channels > kS32.max_value() / (x->reach() * x->reach()))
     return Refused{fmt::format("the sum of {} squares of at most {} may wrap", *channels, x->reach())};

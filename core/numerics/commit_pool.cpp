@@ -69,18 +69,15 @@ RuleResult commit_pool(Rewriter& r, const Site& s) {
   for (const Expr& k : w->kernel) count = count * k;
   const auto divisor = count.constant();
   if (!divisor || *divisor < 1) return Refused{"the window's size is symbolic"};
-  DLC_TRY(const DType accumulator, r.operand_type("rescale", 0));
+  if (const auto no = r.without({"window_sum", "rescale"})) return *no;
+  DLC_TRY(const DType accumulator, r.operand_type("rescale", "A"));
   if (*divisor > accumulator.max_value() / x->reach())
     return Refused{fmt::format("the sum of {} elements of at most {} may wrap in an accumulator of {}", *divisor,
                                x->reach(), to_string(accumulator))};
 
-  DLC_TRY(const DType m_type, r.operand_type("rescale", 1));
-  DLC_TRY(const DType s_type, r.operand_type("rescale", 2));
-  const auto k = choose_multiplier(x->scale / s.scale / static_cast<double>(*divisor), m_type, s_type);
-  if (!k) return Refused{"the scale ratio has no multiplier"};
-  const std::string name = s.locations.empty() ? std::string("pool") : s.locations.front();
-  DLC_TRY(const ValueId m, r.scalar(m_type, k->m, name + ".mul"));
-  DLC_TRY(const ValueId shift, r.scalar(s_type, k->s, name + ".shift"));
+  const auto reach = static_cast<double>(*divisor * x->reach());
+  DLC_TRY(const auto scale, r.scale("rescale", {{x->scale / s.scale / static_cast<double>(*divisor), reach}}, s));
+  if (!scale) return Refused{scale.why()};
   DLC_TRY(const ValueId sum, r.add("window_sum", {x->value},
                                    {{"zero", Expr(x->zero)},
                                     {"kernel", w->kernel},
@@ -88,7 +85,7 @@ RuleResult commit_pool(Rewriter& r, const Site& s) {
                                     {"pad_lo", w->pad_lo},
                                     {"pad_hi", w->pad_hi}},
                                    s));
-  DLC_TRY(ValueId y, r.add("rescale", {sum, m, shift}, r.output_attrs(s), s));
+  DLC_TRY(ValueId y, r.add("rescale", {sum, (*scale)[0], (*scale)[1]}, r.output_attrs(s), s));
   const auto& shape = r.graph().value(n.outputs[0]).type.shape;
   if (r.graph().value(y).type.shape != shape) {  // a reduction that drops its axes
     DLC_TRY(y, r.add("reshape", {y}, {{"shape", shape}}, s));

@@ -24,12 +24,14 @@ Result<Attempt<std::vector<int64_t>>> integer_bias(const std::vector<double>& bi
   return out;
 }
 
-// Proof that no accumulator wraps, whatever the input: weight and bias are constants. `channel_of` says which output
-// channel an element of the weight adds to. nullopt: proved.
+// The largest value of each channel's accumulator, whatever the input: weight and bias are constants; or that one may
+// wrap. `channel_of` says which output channel an element of the weight adds to.
 template <class ChannelOf>
-Result<std::optional<Refused>> wraps(const Rewriter& r, const Quantized& x, const Tensor& weight,
-                                     const std::vector<int64_t>& bias, int64_t channels, ChannelOf channel_of) {
-  DLC_TRY(const DType accumulator, r.operand_type("requantize", 0));
+Result<Attempt<std::vector<int64_t>>> largest(const Rewriter& r, const Quantized& x, const Tensor& weight,
+                                              const std::vector<int64_t>& bias, int64_t channels,
+                                              ChannelOf channel_of) {
+  if (const auto no = r.without({"requantize"})) return *no;
+  DLC_TRY(const DType accumulator, r.operand_type("requantize", "A"));
   std::vector<int64_t> most(static_cast<size_t>(channels), 0);
   for (int64_t i = 0; i < weight.elements(); ++i)
     most[static_cast<size_t>(channel_of(i))] += std::abs(weight.get_int(i)) * x.reach();
@@ -39,29 +41,20 @@ Result<std::optional<Refused>> wraps(const Rewriter& r, const Quantized& x, cons
       return Refused{fmt::format("channel {}: |bias| + sum of |weight| * {} is {}, and an accumulator of {} may wrap",
                                  c, x.reach(), most[c], to_string(accumulator))};
   }
-  return std::nullopt;
+  return most;
 }
 
-// Multiplier and shift per channel, and the node that applies them along `axis`.
+// Multiplier and shift per channel, whose accumulator is `most` at most, and the node that applies them along `axis`.
 RuleResult scale_channels(Rewriter& r, const Site& s, ValueId acc, double sx, const std::vector<double>& sw,
-                          int64_t channels, int64_t axis) {
-  DLC_TRY(const DType m_type, r.operand_type("requantize", 1));
-  DLC_TRY(const DType s_type, r.operand_type("requantize", 2));
-  std::vector<int64_t> m;
-  std::vector<int64_t> shift;
-  for (int64_t c = 0; c < channels; ++c) {
-    const double w = sw[sw.size() == 1 ? 0 : static_cast<size_t>(c)];
-    const auto k = choose_multiplier(sx * w / s.scale, m_type, s_type);
-    if (!k) return Refused{fmt::format("channel {}: the scale ratio {} has no multiplier", c, sx * w / s.scale)};
-    m.push_back(k->m);
-    shift.push_back(k->s);
-  }
-  const std::string name = s.locations.empty() ? std::string("layer") : s.locations.front();
-  DLC_TRY(const ValueId m_value, r.vector(m_type, m, name + ".mul"));
-  DLC_TRY(const ValueId s_value, r.vector(s_type, shift, name + ".shift"));
+                          const std::vector<int64_t>& most, int64_t axis) {
+  std::vector<Ratio> ratios;
+  for (size_t c = 0; c < most.size(); ++c)
+    ratios.push_back({sx * sw[sw.size() == 1 ? 0 : c] / s.scale, static_cast<double>(most[c])});
+  DLC_TRY(const auto scale, r.scale_channels("requantize", ratios, s));
+  if (!scale) return Refused{scale.why()};
   Attrs attrs = r.output_attrs(s);
   attrs["axis"] = Expr(axis);
-  DLC_TRY(const ValueId y, r.add("requantize", {acc, m_value, s_value}, std::move(attrs), s));
+  DLC_TRY(const ValueId y, r.add("requantize", {acc, (*scale)[0], (*scale)[1]}, std::move(attrs), s));
   return y;
 }
 
@@ -90,12 +83,12 @@ RuleResult commit_conv(Rewriter& r, const Site& s) {
     DLC_TRY(bias, r.vector(kS32, biases, name + ".bias"));
   }
   const int64_t per_channel = w->q.elements() / std::max<int64_t>(channels, 1);
-  DLC_TRY(const auto no, wraps(r, *x, w->q, biases, channels, [&](int64_t i) { return i / per_channel; }));
-  if (no) return *no;
+  DLC_TRY(const auto most, largest(r, *x, w->q, biases, channels, [&](int64_t i) { return i / per_channel; }));
+  if (!most) return Refused{most.why()};
   DLC_TRY(const ValueId zero, r.scalar(kS8, x->zero, name + ".zero"));
   const ValueId weight = r.constant(w->q, name + ".weight");
   DLC_TRY(const ValueId acc, r.add("int_conv", {x->value, weight, bias, zero}, n.attrs, s));
-  return scale_channels(r, s, acc, x->scale, w->scales, channels, 1);
+  return scale_channels(r, s, acc, x->scale, w->scales, *most, 1);
 }
 
 namespace {
@@ -156,9 +149,9 @@ RuleResult commit_conv_transpose(Rewriter& r, const Site& s) {
     biases = *integers;
   }
   const int64_t window = w->q.elements() / std::max<int64_t>(w->q.shape()[0] * channels, 1);
-  DLC_TRY(const auto no, wraps(r, *x, w->q, biases, channels, [&](int64_t i) { return i / window % channels; }));
-  if (no) return *no;
-  if (r.records().find("int_conv_transpose") == nullptr) return Refused{"the machine's recipes have none"};
+  if (const auto no = r.without({"int_conv_transpose"})) return *no;
+  DLC_TRY(const auto most, largest(r, *x, w->q, biases, channels, [&](int64_t i) { return i / window % channels; }));
+  if (!most) return Refused{most.why()};
   if (has(n, 2)) {
     DLC_TRY(bias, r.vector(kS32, biases, name + ".bias"));
   }
@@ -167,7 +160,7 @@ RuleResult commit_conv_transpose(Rewriter& r, const Site& s) {
   DLC_TRY(const ValueId acc,
           r.add("int_conv_transpose", {x->value, weight, bias},
                 {{"zero", Expr(x->zero)}, {"stride", *stride}, {"pad_lo", pad_lo}, {"pad_hi", pad_hi}}, s));
-  return scale_channels(r, s, acc, x->scale, w->scales, channels, 1);
+  return scale_channels(r, s, acc, x->scale, w->scales, *most, 1);
 }
 
 namespace {
@@ -203,8 +196,8 @@ RuleResult product(Rewriter& r, const Site& s, const Quantized& x, const Rewrite
     for (int64_t c = 0; c < columns; ++c)
       b.set_int(pixels ? c * depth + k : k * columns + c, w.q.get_int(transposed ? c * depth + k : k * columns + c));
   const auto channel_of = [&](int64_t i) { return pixels ? i / depth : i % columns; };
-  DLC_TRY(const auto no, wraps(r, x, b, bias, columns, channel_of));
-  if (no) return *no;
+  DLC_TRY(const auto most, largest(r, x, b, bias, columns, channel_of));
+  if (!most) return Refused{most.why()};
   if (pixels) {
     DLC_TRY(const ValueId of, r.columns(x.value, s));
     DLC_TRY(const ValueId zero, r.scalar(kS8, x.zero, name + ".zero"));
@@ -214,7 +207,7 @@ RuleResult product(Rewriter& r, const Site& s, const Quantized& x, const Rewrite
     }
     const ValueId weight = r.constant(std::move(b), name + ".weight");
     DLC_TRY(const ValueId acc, r.add("int_conv", {of, weight, added, zero}, {}, s));
-    DLC_TRY(const auto y, scale_channels(r, s, acc, x.scale, w.scales, columns, 1));
+    DLC_TRY(const auto y, scale_channels(r, s, acc, x.scale, w.scales, *most, 1));
     if (!y) return y;
     shape.back() = Expr(columns);
     DLC_TRY(const ValueId rows, r.rows(*y, shape, s));
@@ -227,7 +220,7 @@ RuleResult product(Rewriter& r, const Site& s, const Quantized& x, const Rewrite
     DLC_TRY(acc, r.add("add", {acc, added}, {}, s));
   }
   const auto rank = static_cast<int64_t>(r.graph().value(acc).type.shape.size());
-  return scale_channels(r, s, acc, x.scale, w.scales, columns, rank - 1);
+  return scale_channels(r, s, acc, x.scale, w.scales, *most, rank - 1);
 }
 
 }  // namespace

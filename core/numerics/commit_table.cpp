@@ -232,6 +232,7 @@ Result<bool> join_functions(Rewriter& r) {
 
 RuleResult commit_table(Rewriter& r, const Site& s) {
   Graph& g = r.graph();
+  if (const auto no = r.without({"lookup"})) return *no;
   const ValueId result = g.node(s.root).outputs[0];
   if (g.node(s.root).outputs.size() != 1) return Refused{"it is not a function of one value"};
   Cone cone(r);
@@ -247,7 +248,7 @@ RuleResult commit_table(Rewriter& r, const Site& s) {
     table.push_back(
         static_cast<int64_t>(std::min(std::max(q, static_cast<double>(s.clamp.lo)), static_cast<double>(s.clamp.hi))));
   }
-  DLC_TRY(const DType entry, r.operand_type("lookup", 1));
+  DLC_TRY(const DType entry, r.operand_type("lookup", "T"));
   const std::string name = s.locations.empty() ? std::string("layer") : s.locations.front();
   DLC_TRY(const ValueId v, r.vector(entry, table, name + ".table"));
   DLC_TRY(const auto source, r.dequantized(cone.leaf()));

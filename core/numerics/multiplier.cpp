@@ -5,32 +5,20 @@
 
 namespace dlc::numerics {
 
-namespace {
-
-int64_t scaled(double ratio, int64_t shift) { return std::llrint(std::ldexp(ratio, static_cast<int>(shift))); }
-
-}  // namespace
-
 bool usable_scale(double scale) { return std::isfinite(scale) && scale > 0; }
 
-std::optional<Multiplier> choose_multiplier(double ratio, DType type, DType shift, int64_t max_shift) {
-  if (!usable_scale(ratio)) return std::nullopt;
-  for (int64_t s = std::min(max_shift, shift.max_value()); s >= 0; --s) {
-    if (std::ldexp(ratio, static_cast<int>(s)) > static_cast<double>(type.max_value()) + 0.5) continue;
-    const int64_t m = scaled(ratio, s);
-    if (m <= type.max_value()) return Multiplier{m, s};
-  }
-  return std::nullopt;
-}
-
-std::optional<MultiplierPair> choose_multipliers(double a, double b, DType a_type, DType b_type, DType shift,
-                                                 int64_t max_shift) {
-  if (!usable_scale(a) || !usable_scale(b)) return std::nullopt;
-  for (int64_t s = std::min(max_shift, shift.max_value()); s >= 0; --s) {
-    if (std::ldexp(a, static_cast<int>(s)) > static_cast<double>(a_type.max_value()) + 0.5) continue;
-    if (std::ldexp(b, static_cast<int>(s)) > static_cast<double>(b_type.max_value()) + 0.5) continue;
-    const MultiplierPair p{scaled(a, s), scaled(b, s), s};
-    if (p.a <= a_type.max_value() && p.b <= b_type.max_value()) return p;
+std::optional<Multipliers> choose_multipliers(std::span<const double> ratios, std::span<const DType> types,
+                                              int64_t max_shift) {
+  if (!std::ranges::all_of(ratios, usable_scale)) return std::nullopt;
+  for (int64_t s = max_shift; s >= 0; --s) {
+    Multipliers k{{}, s};
+    for (size_t i = 0; i < ratios.size(); ++i) {
+      const double scaled = std::ldexp(ratios[i], static_cast<int>(s));
+      if (scaled > static_cast<double>(types[i].max_value()) + 0.5 || scaled >= 0x1p63) break;
+      k.m.push_back(std::llrint(scaled));
+      if (k.m.back() > types[i].max_value()) break;
+    }
+    if (k.m.size() == ratios.size() && k.m.back() <= types[ratios.size() - 1].max_value()) return k;
   }
   return std::nullopt;
 }

@@ -1,33 +1,28 @@
-// Scale ratios as integer multiplier and shift.
+// Scale ratios as integer multipliers and a shift.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "dlc/base/dtype.h"
 
 namespace dlc::numerics {
 
-struct Multiplier {
-  int64_t m = 0;
-  int64_t s = 0;  // ratio = m / 2^s
-};
-
 // Whether a scale, or a ratio of scales, can be committed: order is kept only by a positive one, and 0, infinity and
 // NaN stand for nothing.
 bool usable_scale(double scale);
 
-// The best (m, s) for ratio > 0 with m in [0, max of `type`] and s in [0, max of `shift`] and below `max_shift`.
-// nullopt: the ratio is 0, not finite, or too large for s = 0.
-std::optional<Multiplier> choose_multiplier(double ratio, DType type, DType shift, int64_t max_shift = 62);
-
-// Two ratios over one shift: the larger one decides it.
-struct MultiplierPair {
-  int64_t a = 0;
-  int64_t b = 0;
+// ratio[i] = m[i] / 2^s.
+struct Multipliers {
+  std::vector<int64_t> m;
   int64_t s = 0;
 };
-std::optional<MultiplierPair> choose_multipliers(double a, double b, DType a_type, DType b_type, DType shift,
-                                                 int64_t max_shift = 40);
+
+// The nearest for ratios > 0 with m[i] in [0, max of types[i]] and s in [0, max_shift]; the largest ratio decides s.
+// nullopt: a ratio is 0, not finite, or too large for s = 0.
+std::optional<Multipliers> choose_multipliers(std::span<const double> ratios, std::span<const DType> types,
+                                              int64_t max_shift);
 
 }  // namespace dlc::numerics

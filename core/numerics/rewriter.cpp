@@ -170,14 +170,72 @@ Result<ValueId> Rewriter::vector(DType type, const std::vector<int64_t>& values,
   return constant(std::move(t), wish);
 }
 
-Result<DType> Rewriter::operand_type(std::string_view record, size_t operand) const {
-  const Record* r = g_.record_set().find(record);
-  if (r == nullptr || operand >= r->operands().size())
-    return fail({}, fmt::format("the machine's recipes have no '{}' with {} operands", record, operand + 1),
-                "see docs/numerics.md for the recipes a machine provides");
-  const auto type = parse_dtype(r->operands()[operand].type);
-  if (!type) return fail({}, fmt::format("recipe '{}': operand {} needs a type", record, r->operands()[operand].name));
-  return *type;
+std::optional<Refused> Rewriter::without(std::initializer_list<std::string_view> recipes) const {
+  for (const std::string_view name : recipes)
+    if (g_.record_set().find(name) == nullptr) return Refused{fmt::format("the machine's recipes have no '{}'", name)};
+  return std::nullopt;
+}
+
+Result<DType> Rewriter::operand_type(std::string_view recipe, std::string_view operand) const {
+  const Record* r = g_.record_set().find(recipe);
+  if (r != nullptr)
+    for (const OperandInfo& o : r->operands())
+      if (const auto type = parse_dtype(o.type); o.name == operand && type) return *type;
+  return fail({}, fmt::format("the machine's recipes have no '{}' with a typed operand {}", recipe, operand),
+              "see docs/numerics.md for the recipes a machine provides");
+}
+
+namespace {
+
+Attempt<Scale> chosen(const Scaling& scaling, std::span<const Ratio> ratios) {
+  const auto k = choose_scale(scaling, ratios);
+  std::string text, types;
+  for (size_t i = 0; i < ratios.size(); ++i) {
+    text += fmt::format("{}{:.6g}", i > 0 ? " and " : "", ratios[i].ratio);
+    types += to_string(scaling.m[i]) + " ";
+  }
+  if (!k) return Refused{fmt::format("the scale ratio {} has no multiplier", text)};
+  if (k->off > kMostOff)
+    return Refused{
+        fmt::format("the scale ratio {} would be off by {:.2g} steps of the result with a multiplier of {}and "
+                    "a shift of {}",
+                    text, k->off, types, to_string(scaling.s))};
+  return *k;
+}
+
+}  // namespace
+
+Result<Attempt<std::vector<ValueId>>> Rewriter::scale(std::string_view recipe, std::vector<Ratio> ratios,
+                                                      const Site& s) {
+  DLC_TRY(const Scaling scaling, scaling_of(records(), recipe));
+  const auto k = chosen(scaling, ratios);
+  if (!k) return Refused{k.why()};
+  const std::string name = s.locations.empty() ? std::string("layer") : s.locations.front();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < ratios.size(); ++i) {
+    const std::string which = ratios.size() == 1 ? "" : i == 0 ? "_a" : "_b";
+    DLC_TRY(const ValueId m, scalar(scaling.m[i], k->m[i], name + ".mul" + which));
+    operands.push_back(m);
+  }
+  DLC_TRY(const ValueId shift, scalar(scaling.s, k->s, name + ".shift"));
+  operands.push_back(shift);
+  return operands;
+}
+
+Result<Attempt<std::vector<ValueId>>> Rewriter::scale_channels(std::string_view recipe,
+                                                               const std::vector<Ratio>& ratios, const Site& s) {
+  DLC_TRY(const Scaling scaling, scaling_of(records(), recipe));
+  std::vector<int64_t> m, shift;
+  for (size_t c = 0; c < ratios.size(); ++c) {
+    const auto k = chosen(scaling, std::span(ratios).subspan(c, 1));
+    if (!k) return Refused{fmt::format("channel {}: {}", c, k.why())};
+    m.push_back(k->m[0]);
+    shift.push_back(k->s);
+  }
+  const std::string name = s.locations.empty() ? std::string("layer") : s.locations.front();
+  DLC_TRY(const ValueId m_value, vector(scaling.m[0], m, name + ".mul"));
+  DLC_TRY(const ValueId s_value, vector(scaling.s, shift, name + ".shift"));
+  return std::vector{m_value, s_value};
 }
 
 Attrs Rewriter::output_attrs(const Site& s) const {

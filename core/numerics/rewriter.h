@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/numerics/contract.h"
 #include "core/numerics/multiplier.h"
 #include "core/passes/copy.h"
 #include "dlc/numerics/commit.h"
@@ -98,8 +99,14 @@ class Rewriter {
   ValueId constant(Tensor t, std::string_view wish);
   Result<ValueId> scalar(DType type, int64_t value, std::string_view wish);
   Result<ValueId> vector(DType type, const std::vector<int64_t>& values, std::string_view wish);
+  // Why nothing can be done: a recipe of these that the machine does not have.
+  std::optional<Refused> without(std::initializer_list<std::string_view> recipes) const;
   // The declared type of an operand of a recipe.
-  Result<DType> operand_type(std::string_view record, size_t operand) const;
+  Result<DType> operand_type(std::string_view recipe, std::string_view operand) const;
+  // The operands M.. and S of a recipe: one ratio for each multiplier; or one multiplier with a ratio for each channel.
+  Result<Attempt<std::vector<ValueId>>> scale(std::string_view recipe, std::vector<Ratio> ratios, const Site& s);
+  Result<Attempt<std::vector<ValueId>>> scale_channels(std::string_view recipe, const std::vector<Ratio>& ratios,
+                                                       const Site& s);
   Attrs output_attrs(const Site& s) const;
   // The u8 value `u8` is `s8` shifted by 128: rules take s8 instead.
   void remember(ValueId u8, ValueId s8) { shifted_[u8] = s8; }

@@ -2,16 +2,19 @@
 
 #include <fmt/format.h>
 
+#include "core/ops/ast.h"
 #include "dlc/interp/interp.h"
 
 namespace dlc::numerics {
 
-Result<int64_t> unit_shift(const Rewriter& r, std::string_view recipe, std::vector<Tensor> operands, int64_t wanted) {
+Result<int64_t> unit_shift(const RecordSet& recipes, std::string_view recipe, std::vector<Tensor> operands,
+                           int64_t wanted) {
+  const Record& record = *recipes.find(recipe);
+  const Loc where = detail::loc_of(record.ast().file, record.ast().pos);
   std::vector<Operand> types;
   for (const Tensor& t : operands)
     types.push_back(Operand::of({t.dtype(), std::vector<Expr>(t.shape().begin(), t.shape().end())}));
-  const RecordSet& records = r.records();
-  DLC_TRY(const Kernel kernel, records.instantiate(*records.find(recipe), types, {}));
+  DLC_TRY(const Kernel kernel, recipes.instantiate(record, types, {}, {}, where));
   const auto at = [&](int64_t s) -> Result<int64_t> {
     operands.back().set_int(0, s);
     DLC_TRY(const std::vector<Tensor> y, run_kernel(kernel, operands));
@@ -25,7 +28,7 @@ Result<int64_t> unit_shift(const Rewriter& r, std::string_view recipe, std::vect
   }
   DLC_TRY(const int64_t y, at(low));
   if (y == wanted) return low;
-  return fail({}, fmt::format("recipe '{}': with no shift is what should be {} that", recipe, wanted),
+  return fail(where, fmt::format("recipe '{}': with no shift is what should be {} that", recipe, wanted),
               "see docs/numerics.md for the recipes a machine provides");
 }
 

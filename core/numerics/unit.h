@@ -7,12 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "core/numerics/rewriter.h"
+#include "dlc/base/tensor.h"
+#include "dlc/ops/record.h"
 
 namespace dlc::numerics {
 
 // The value of the last of `operands`, a shift, for which the first element of the recipe's result is `wanted`. The
 // more is shifted away, the less is left.
-Result<int64_t> unit_shift(const Rewriter& r, std::string_view recipe, std::vector<Tensor> operands, int64_t wanted);
+Result<int64_t> unit_shift(const RecordSet& recipes, std::string_view recipe, std::vector<Tensor> operands,
+                           int64_t wanted);
 
 }  // namespace dlc::numerics

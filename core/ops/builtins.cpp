@@ -184,10 +184,24 @@ Result<Val> Evaluator::unflat(const Node& n, const Env& env) {
   return v;
 }
 
+constexpr int kMaxCalls = 64;
+
+// Whether every value of `from` is one of `to`.
+static bool holds(DType to, DType from) {
+  if (!to.is_int()) return true;
+  if (from.is_bool()) return true;
+  if (!from.is_int()) return false;
+  if (to.is_signed() == from.is_signed()) return from.bits <= to.bits;
+  return to.is_signed() && from.bits < to.bits;
+}
+
 // Arguments are evaluated where the call stands; typed ones are cast to their type, and so is the result.
 Result<Value> Evaluator::call_def(const DefAst& d, const Node& n, const Env& env) {
-  if (env.calls > 64) return s_.fail_text(n.pos, fmt::format("`{}` calls itself", d.name), "a def cannot be recursive");
+  if (env.calls > kMaxCalls)
+    return s_.fail_text(n.pos, fmt::format("`{}` calls defs that call defs, more than {} deep", d.name, kMaxCalls),
+                        "a def cannot call itself, and a chain of defs is at most as long");
   std::vector<Value> values;
+  std::vector<std::optional<std::pair<DType, Pos>>> read;  // the type of the element that an argument is
   for (const Node& a : n.args) {
     if (a.kind == NodeKind::pack) {
       DLC_TRY(auto expanded, expand(a.args[0], env));
@@ -196,6 +210,10 @@ Result<Value> Evaluator::call_def(const DefAst& d, const Node& n, const Env& env
       DLC_TRY(Value v, value(a, env));
       values.push_back(std::move(v));
     }
+    read.resize(values.size());
+    if (a.kind != NodeKind::read || a.text.empty() || s_.is_pack(a.text)) continue;
+    if (const auto t = s_.tensors.find(a.text); t != s_.tensors.end() && t->second.typed)
+      read.back() = {t->second.type, a.pos};
   }
   if (values.size() != d.params.size())
     return s_.fail_text(n.pos, fmt::format("{} takes {} arguments, has {}", d.name, d.params.size(), values.size()));
@@ -206,6 +224,12 @@ Result<Value> Evaluator::call_def(const DefAst& d, const Node& n, const Env& env
       Val* v = std::get_if<Val>(&values[i]);
       if (!v) return s_.fail_text(n.pos, fmt::format("argument {} of {} is not a number", p.name, d.name));
       DLC_TRY(const DType t, s_.type(p.type));
+      if (read[i] && !holds(t, read[i]->first))
+        return s_.fail_text(
+            read[i]->second,
+            fmt::format("argument {} of {} is {}, which does not hold every {}", p.name, d.name, to_string(t),
+                        to_string(read[i]->first)),
+            fmt::format("an operand as narrow as the argument; or {}: {}", p.name, to_string(read[i]->first)));
       *v = val::cast(t, *v);
     }
     params.emplace(p.name, std::move(values[i]));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "dlc/kernel/names.h"
@@ -247,5 +248,53 @@ void collect_lets(const Statement& s, std::map<std::string, const Statement*, st
 
 Result<> check(const RecordAst& r, const DefTable& defs) { return Checker(defs, r.file).run(r); }
 Result<> check(const DefAst& d, const DefTable& defs) { return Checker(defs, d.file).run(d); }
+
+namespace {
+
+using Calls = std::map<std::string, Pos>;  // and where
+
+void called(const Node& n, Calls& out) {
+  if (n.kind == NodeKind::call || n.kind == NodeKind::name) out.emplace(n.text, n.pos);
+  for (const Node& a : n.args) called(a, out);
+  for (const RangeVar& v : n.vars)
+    for (const Node& e : v.extent) called(e, out);
+}
+
+}  // namespace
+
+Result<> check_cycles(const std::vector<std::string>& names, const DefTable& defs) {
+  std::map<std::string, Calls> open;  // by def: what it calls that is open, too
+  for (const std::string& name : names) {
+    Calls& calls = open[name];
+    called(defs.find(name)->body, calls);
+    for (const Param& p : defs.find(name)->params) calls.erase(p.name);
+  }
+  std::map<std::string, std::vector<std::string>> callers;
+  std::vector<std::string> done;
+  for (auto& [name, calls] : open) {
+    std::erase_if(calls, [&](const auto& c) { return !open.contains(c.first); });
+    for (const auto& [c, pos] : calls) callers[c].push_back(name);
+    if (calls.empty()) done.push_back(name);
+  }
+  while (!done.empty()) {
+    const std::string name = std::move(done.back());
+    done.pop_back();
+    open.erase(name);
+    for (const std::string& caller : callers[name]) {
+      const auto it = open.find(caller);
+      if (it != open.end() && it->second.erase(name) > 0 && it->second.empty()) done.push_back(caller);
+    }
+  }
+  if (open.empty()) return {};
+  // Whatever is left calls something that is left, so this walk comes back.
+  std::vector<std::string> way{open.begin()->first};
+  while (std::ranges::count(way, way.back()) == 1) way.push_back(open.at(way.back()).begin()->first);
+  way.erase(way.begin(), std::ranges::find(way, way.back()));
+  const DefAst& d = *defs.find(way.front());
+  std::string text = fmt::format("`{}` calls itself", d.name);
+  for (size_t i = 1; i + 1 < way.size() && i <= 8; ++i)
+    text += fmt::format("{}`{}`", i > 1 ? ", " : ", by way of ", way[i]);
+  return fail(loc_of(d.file, open.at(d.name).at(way[1])), std::move(text), "a def cannot be recursive");
+}
 
 }  // namespace dlc::detail

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/ops/symbols.h"
 
@@ -11,6 +12,8 @@ namespace dlc::detail {
 
 Result<> check(const RecordAst& r, const DefTable& defs);
 Result<> check(const DefAst& d, const DefTable& defs);
+// None of these defs calls itself, by way of others or not.
+Result<> check_cycles(const std::vector<std::string>& names, const DefTable& defs);
 
 // Every let below s, by name.
 void collect_lets(const Statement& s, std::map<std::string, const Statement*, std::less<>>& lets);

@@ -69,6 +69,7 @@ struct RecordSetBuilder {
     Error errors;
     for (const std::string& d : fresh_defs)
       if (auto ok = check(defs->defs.at(d), *defs); !ok) errors.add(std::move(ok).error());
+    if (auto ok = check_cycles(fresh_defs, *defs); !ok) errors.add(std::move(ok).error());
     for (const auto& r : fresh) {
       if (auto ok = check(*r, *defs); !ok) errors.add(std::move(ok).error());
       set.records_.insert_or_assign(r->name, Record(r));
