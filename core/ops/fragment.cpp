@@ -36,7 +36,12 @@ class FragmentBuilder {
     DLC_TRY(ParsedFile parsed, parse_ops(context_.defs, where_.file));
     if (!parsed.records.empty()) return fail(where_, "an op among the defs");
     for (DefAst& d : parsed.defs) defs_.defs.insert_or_assign(d.name, std::move(d));
-    for (const auto& [name, d] : defs_.defs) DLC_CHECK(check(d, defs_));
+    std::vector<std::string> names;
+    for (const auto& [name, d] : defs_.defs) {
+      DLC_CHECK(check(d, defs_));
+      names.push_back(name);
+    }
+    DLC_CHECK(check_cycles(names, defs_));
     return {};
   }
 

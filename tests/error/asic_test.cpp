@@ -56,7 +56,9 @@ TEST_CASE("a pool that does not fit the accelerator by its size", "[error]") {
             {"asic.yaml:", "3136 bytes of memory in, which has 1600, 1536 short", "s8[1,16,14,14] 3136", "(node mean)",
              "give in at least 196 words"});
   f.write("large.onnx", global_pool(160));
-  must_fail(f, "--hw=asic large.onnx -o m.dlca", {"does not fit", "n_kh = 160 is outside 1 .. 32", "(node mean)"});
+  // A field that is too small is no memory that is too small: the host does it.
+  must_fail(f, "--hw=asic large.onnx -o m.dlca", {"nothing of this model runs on nx16"});
+  CHECK_THAT(dlc::test::dlc(f, "explain --hw=asic large.onnx").out, Contains("n_kh = 160 is outside 1 .. 32"));
 }
 
 TEST_CASE("sizes that are not known", "[error]") {
@@ -171,11 +173,14 @@ TEST_CASE("a machine that has too little says of what, and where", "[error]") {
   f.write("asic.recipes", read_file(DLC_SOURCE_DIR "/hwdesc/asic.recipes"));
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"size: 4GiB", "size: 1KiB", "my.yaml:12:3: error: the program needs "},
-      {"size: 4GiB", "size: 12KiB", "of 'dram', which has 12288 (bytes of each segment"},
-      {"counter: 8", "counter: 1", "my.yaml:28:3: error: the program is not right: "}};
+      {"size: 4GiB", "size: 12KiB", "of 'dram', which has 12288 (bytes of each segment"}};
   for (const auto& [from, to, message] : cases) {
     std::string yaml = read_file(DLC_SOURCE_DIR "/hwdesc/asic.yaml");
     f.write("my.yaml", yaml.replace(yaml.find(from), std::string(from).size(), to));
     must_fail(f, "--hw=my.yaml m.onnx -o m.dlca", {message, "next: "});
   }
+  // Of counters it can have as few as there are: queues wait for each other more often.
+  std::string yaml = read_file(DLC_SOURCE_DIR "/hwdesc/asic.yaml");
+  f.write("my.yaml", yaml.replace(yaml.find("counter: 8"), 10, "counter: 1"));
+  must_succeed(f, "--hw=my.yaml m.onnx -o m.dlca");
 }
