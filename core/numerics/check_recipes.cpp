@@ -94,13 +94,13 @@ struct Use {
   std::vector<Tensor> operands;
   int64_t elements() const {
     int64_t n = 0;
-    for (const Tensor& t : operands) n += t.valid() ? t.elements() : 0;
+    for (const Tensor& t : operands) n += t.is_valid() ? t.elements() : 0;
     return n;
   }
   std::string text(const Record& r) const {
     std::string out;
     for (size_t i = 0; i < operands.size(); ++i) {
-      if (!operands[i].valid()) continue;
+      if (!operands[i].is_valid()) continue;
       std::vector<int64_t> some;
       for (int64_t e = 0; e < std::min(operands[i].elements(), kMostShown); ++e) some.push_back(operands[i].get_int(e));
       const bool cut = operands[i].elements() > kMostShown;
@@ -192,8 +192,9 @@ class Meaning {
   Result<> compare(const Use& use) {
     std::vector<Operand> operands;
     for (const Tensor& t : use.operands)
-      operands.push_back(!t.valid() ? Operand::absent()
-                                    : Operand::of({t.dtype(), std::vector<Expr>(t.shape().begin(), t.shape().end())}));
+      operands.push_back(!t.is_valid()
+                             ? Operand::absent()
+                             : Operand::of({t.dtype(), std::vector<Expr>(t.shape().begin(), t.shape().end())}));
     DLC_TRY(const Kernel wanted, contract().instantiate(meaning_, operands, use.attrs));
     DLC_TRY(const Kernel got, recipes_.instantiate(own_, operands, use.attrs, {}, loc_of(own_)));
     if (result_types(got) != result_types(wanted))
