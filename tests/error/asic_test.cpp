@@ -58,7 +58,8 @@ TEST_CASE("a pool that does not fit the accelerator by its size", "[error]") {
   f.write("large.onnx", global_pool(160));
   // A field that is too small is no memory that is too small: the host does it.
   must_fail(f, "--hw=asic large.onnx -o m.dlca", {"nothing of this model runs on nx16"});
-  CHECK_THAT(dlc::test::dlc(f, "explain --hw=asic large.onnx").out, Contains("n_kh = 160 is outside 1 .. 32"));
+  CHECK_THAT(dlc::test::dlc(f, "explain --hw=asic large.onnx").out,
+             Catch::Matchers::Contains("n_kh = 160 is outside 1 .. 32"));
 }
 
 TEST_CASE("sizes that are not known", "[error]") {
