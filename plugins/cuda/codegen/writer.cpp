@@ -10,7 +10,8 @@ namespace dlc::cuda {
 
 namespace {
 
-constexpr size_t kLong = 60;  // characters of an expression that becomes a variable
+constexpr size_t kLong = 60;       // characters of an expression that becomes a variable
+constexpr size_t kLongCheck = 24;  // of one that is used twice
 
 std::string stored_zero(DType t) {
   return t.is_narrow_float() ? storage_name(t) + "{}" : fmt::format("({})0", storage_name(t));
@@ -37,10 +38,17 @@ void Writer::fail_with(std::string message) {
   if (error_.empty()) error_ = std::move(message);
 }
 
-Writer::Cell Writer::named(Cell c, std::string_view wanted) {
+std::string Writer::declare(std::string_view type, const std::string& value, std::string_view wanted) {
+  const std::string key = fmt::format("const {} = {}", type, value);
+  for (const Scope& scope : scopes_)
+    if (const auto it = scope.declared.find(key); it != scope.declared.end()) return it->second;
   const std::string name = names_.fresh(wanted);
-  line(fmt::format("const {} {} = {};", name_of(c.type), name, c.v.s));
-  return {{name, true}, c.type, c.ok};
+  line(fmt::format("const {} {} = {};", type, name, value));
+  return scopes_.back().declared[key] = name;
+}
+
+Writer::Cell Writer::named(Cell c, std::string_view wanted) {
+  return {{declare(name_of(c.type), c.v.s, wanted), true}, c.type, c.ok};
 }
 
 std::string Writer::all(std::string_view a, std::string_view b) const {
@@ -88,9 +96,7 @@ const Writer::Cell& Writer::eval(const Val& v, bool raw) {
   if (!raw && !c.v.is_primary && (uses_[v.get()] > 1 || c.v.s.size() > kLong || !c.ok.empty()))
     c = named(std::move(c), "t");
   if (c.ok.size() > kLong) {
-    const std::string name = names_.fresh("defined");
-    line(fmt::format("const bool {} = {};", name, c.ok));
-    c.ok = name;
+    c.ok = declare("bool", c.ok, "defined");
   }
   auto& known = raw ? scopes_.back().raw : scopes_.back().cells;
   return known[v.get()] = std::move(c);
@@ -211,21 +217,17 @@ Writer::Cell Writer::read(const ValNode& n, bool raw, const Val& otherwise) {
   const KernelTensor& t = l_.kernel().tensors[static_cast<size_t>(n.tensor)];
   const lower::Access& a = l_.access(&n);
   std::string ok = check(a, n.args);
-  if (!ok.empty() && ok.size() > 24) {
-    const std::string name = names_.fresh("inside");
-    line(fmt::format("const bool {} = {};", name, ok));
-    ok = name;
-  }
+  if (ok.size() > kLongCheck) ok = declare("bool", ok, "inside");
   const std::string stored = element(n.tensor, a, n.args);
   std::string wanted = t.name;
   std::ranges::transform(wanted, wanted.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const std::string name = names_.fresh(wanted == t.name ? wanted + "_value" : wanted);
+  if (wanted == t.name) wanted += "_value";
   if (raw) {
     const std::string type = storage_name(t.dtype);
     std::string fallback = stored_zero(t.dtype);
     if (otherwise) fallback = fmt::format("({}){}", type, compute(otherwise, true).v.operand());
-    line(fmt::format("const {} {} = {};", type, name,
-                     ok.empty() ? stored : fmt::format("{} ? {} : {}", ok, stored, fallback)));
+    const std::string name =
+        declare(type, ok.empty() ? stored : fmt::format("{} ? {} : {}", ok, stored, fallback), wanted);
     return {{name, true}, type_of_node(n), otherwise ? std::string() : ok};
   }
   const Type type = type_of_node(n);
@@ -240,8 +242,7 @@ Writer::Cell Writer::read(const ValNode& n, bool raw, const Val& otherwise) {
     c.v = {fmt::format("{} ? {} : {}", ok, as(c, both), as(other, both)), false};
     c.type = both;
   }
-  line(fmt::format("const {} {} = {};", name_of(c.type), name, c.v.s));
-  return {{name, true}, c.type, otherwise ? std::string() : ok};
+  return {{declare(name_of(c.type), c.v.s, wanted), true}, c.type, otherwise ? std::string() : ok};
 }
 
 void Writer::store(int number, const std::string& only) {

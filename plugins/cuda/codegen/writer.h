@@ -15,6 +15,7 @@
 // loop that has their variables; what is read, reduced or long becomes a variable, the rest stands where it is used.
 #pragma once
 
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -51,13 +52,16 @@ class Writer {
   };
   struct Scope {
     std::unordered_map<const ValNode*, Cell> cells, raw;
-    lower::VarSet vars = 0;  // the loops that it opened
+    std::map<std::string, std::string> declared;  // "const float = X[i]": the variable
+    lower::VarSet vars = 0;                       // the loops that it opened
   };
 
   // --- text
   void line(const std::string& s);
   void open(const std::string& head);
   void close();
+  // The variable that has this value, a new one where no open loop has it.
+  std::string declare(std::string_view type, const std::string& value, std::string_view wanted);
   Cell named(Cell c, std::string_view wanted);  // as a variable of its own
   std::string all(std::string_view a, std::string_view b) const;
   static std::string as(const Cell& c, Type t);        // an operand of that type

@@ -141,7 +141,8 @@ Result<DeviceCode> compile_for_device(const std::string& text, const std::string
   const bool is_ptx = target.starts_with("compute_");
   // Multiplications and additions are contracted where the text says so, dlc::fma, as on the host.
   const std::string arch = "-arch=" + target;
-  const std::vector<const char*> options = {arch.c_str(), "-std=c++17", "--fmad=false", "--ptxas-options=-v", "-w"};
+  const std::vector<const char*> options = {arch.c_str(), "-std=c++17", "--fmad=false", "--ptxas-options=-v",
+                                            "--diag-suppress=177,186"};
   const std::string version = fmt::format("nvrtc {}.{}", n.major, n.minor);
   std::vector<std::string_view> parts = {version, text};
   parts.insert(parts.end(), options.begin(), options.end());

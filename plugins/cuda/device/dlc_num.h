@@ -66,7 +66,7 @@ struct Format {
   static DLC_D constexpr unsigned power_of_two(int n) { return (unsigned)(127 + n) << 23; }
 
   static DLC_D float decode(unsigned bits) {
-    if (specials == power) return bits_as<float>(bits >= nan ? kNan : bits == 0 ? 0x400000u : bits << 23);
+    if constexpr (specials == power) return bits_as<float>(bits >= nan ? kNan : bits == 0 ? 0x400000u : bits << 23);
     const unsigned magnitude = bits & (sign_bit - 1), sign = (bits & sign_bit) << (31 - exponent - mantissa);
     const unsigned placed = magnitude << (23 - mantissa);
     if (bias == 127) return bits_as<float>(placed | sign);
@@ -79,7 +79,7 @@ struct Format {
 
   static DLC_D unsigned encode(float f) {
     const unsigned x = bits_as<unsigned>(f);
-    if (specials == power) {
+    if constexpr (specials == power) {
       const unsigned normalised = x < power_of_two(-126) ? x + x - power_of_two(-126) : x;
       return x - 0x400000u < kInf - 0x400000u ? (normalised + 0x400000u) >> 23 : nan;
     }
