@@ -84,9 +84,9 @@ struct Commands {
 const std::vector<Commands> kCommands = {
     {"dlc [compile] MODEL [-o OUT]",
      {"m.onnx -o m.dlca", "compile m.onnx -o m.so", "--hw=asic --dim N=1 q.onnx -o q.dlca"}},
-    {"dlc MODEL --emit=graph|kernel|program|llvm|asm [-o FILE]",
+    {"dlc MODEL --emit=graph|kernel|program|llvm|asm|cuda [-o FILE]",
      {"m.onnx --emit=graph", "m.onnx --emit=program -o p.dlct", "m.onnx --emit=kernel", "m.onnx --emit=llvm",
-      "m.onnx --emit=asm"}},
+      "m.onnx --emit=asm", "m.onnx --hw=cuda-emu --emit=cuda"}},
     {"dlc run MODEL [--device URI] [--input FILE]… [--step FILE]… [-o FILE] [--threads N] [--each]",
      {"run s.dlct --state past=present --step step.npz", "run m.dlca --input x.npz -o y.npz",
       "run m.onnx --device interp: --input x.npz", "run q.dlca --device asic:func --each --input image.npz",
@@ -106,8 +106,8 @@ const std::vector<Commands> kCommands = {
      {"reduce m.onnx -o small.dlct --tries 20 --json -- grep -q relu {} --expect-exit 0"}},
     {"dlc ops [--markdown] [--lists DIR] [--hw=…]… [-o FILE]", {"ops --hw=asic", "ops -o ops.txt"}},
     {"dlc replay BUNDLE", {"replay b"}},
-    {"dlc conform --suite DIR [--device URI] [--variant V] [--expect LIST] [--floor N] [--write-list LIST] [--uses "
-     "FILE] "
+    {"dlc conform --suite DIR [--device URI] [--hw MACHINE] [--variant V] [--expect LIST] [--floor N] [--write-list "
+     "LIST] [--uses FILE] "
      "[--write-uses FILE] [--only TEXT]… "
      "[--sample N "
      "--seed S]",
