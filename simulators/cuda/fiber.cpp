@@ -7,7 +7,7 @@
 extern "C" {
 void dlc_emu_fiber_switch(void** save, void* to);
 // Of AddressSanitizer, where it is linked in: a stack that is used anew carries the marks of whoever left it.
-__attribute__((weak)) void __asan_unpoison_memory_region(const volatile void* address, size_t size);
+__attribute__((weak)) void __asan_unpoison_memory_region(const volatile void*, size_t);  // NOLINT: its own name
 }
 
 // The six registers a function must preserve, then the stack.
@@ -67,7 +67,7 @@ void* Stacks::start(size_t i, void (*entry)()) {
   *--top = nullptr;  // what entry would return to; it also aligns the stack as a call does
   *--top = reinterpret_cast<void*>(entry);
   for (int r = 0; r < 6; ++r) *--top = nullptr;
-  return top;
+  return static_cast<void*>(top);
 }
 
 }  // namespace dlc::emu
