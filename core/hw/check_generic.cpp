@@ -79,7 +79,6 @@ class GenericCheck {
         return;
       }
       (external(s.tensor) ? writes_external : writes_chip) = true;
-      own_target(insn, f, s);
       for (const Val& i : s.indices)
         if (!affine_index(s, i))
           error(insn.loc, fmt::format("insn '{}' stores to '{}' at an address that is not affine in its loops",
@@ -89,23 +88,6 @@ class GenericCheck {
     loads_ |= reads_external && writes_chip;
     stores_ |= reads_chip && writes_external;
     contracts_ |= sums && reads_chip;
-  }
-
-  // The points of an instruction have no order, so none may read what another one writes.
-  void own_target(const HwInsn& insn, const HwForm& f, const Stmt& s) {
-    walk(s.value, [&](const ValNode& n) {
-      if (n.kind != ValKind::read || n.tensor != s.tensor) return;
-      for (size_t d = 0; d < s.indices.size(); ++d) {
-        const auto to = val::as_expr(s.indices[d]), from = val::as_expr(n.args[d]);
-        const auto apart = to && from ? (*from - *to).constant() : std::nullopt;
-        if (apart.value_or(0) == 0) continue;
-        error(insn.loc,
-              fmt::format("insn '{}' reads '{}' at {} and writes it at {}: its points have no order, so one would "
-                          "read what another writes or is yet to write",
-                          insn.name, f.kernel.tensors[static_cast<size_t>(s.tensor)].name, to_string(*from),
-                          to_string(*to)));
-      }
-    });
   }
 
   static bool affine_index(const Stmt& s, const Val& index) {

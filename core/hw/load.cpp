@@ -298,6 +298,9 @@ Result<HwDescription> load_hw(std::string_view argument, const HwLoadOptions& op
     }
     list += (list.empty() ? "" : ", ") + path;
   }
+  std::error_code ec;
+  if (std::filesystem::is_directory(arg.name, ec))
+    return fail({arg.name, 0, 0, {}}, "this is a folder, and a hardware description is a file");
   const std::string instead = instead_of(arg.name, options.search);
   return fail({}, "no hardware description '" + arg.name + "'",
               instead + (instead.ends_with('?') ? " " : "; ") + "looked for " + list);

@@ -169,6 +169,8 @@ void read_csr(ReadContext& cx, const yaml::Node& n) {
       cx.error(r.loc, "csr '" + r.name + "' has n = " + std::to_string(r.count) + " and " +
                           std::to_string(r.names.size()) + " names");
     const int64_t end = r.at + r.count * r.bits / 8;
+    constexpr int64_t kWindow = 0x1000;  // 12 bits of address are on the pins
+    if (end > kWindow) cx.error(r.loc, "csr '" + r.name + "' ends behind 0x1000: registers have 12 bits of address");
     for (const HwCsr& o : cx.hw.csr)
       if (r.at < o.at + o.count * o.bits / 8 && o.at < end)
         cx.error(r.loc, "csr '" + o.name + "' and csr '" + r.name + "' overlap");

@@ -4,6 +4,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -127,6 +128,23 @@ class Builder : public YAML::EventHandler {
   Ptr root_;
 };
 
+// Where the text is not UTF-8, or npos.
+size_t not_utf8(std::string_view s) {
+  for (size_t i = 0; i < s.size();) {
+    const auto c = static_cast<unsigned char>(s[i]);
+    const size_t more = c < 0x80                ? 0
+                        : c >= 0xc2 && c < 0xe0 ? 1
+                        : c >= 0xe0 && c < 0xf0 ? 2
+                        : c >= 0xf0 && c < 0xf5 ? 3
+                                                : 4;
+    if (more == 4 || i + more >= s.size()) return i;
+    for (size_t k = 1; k <= more; ++k)
+      if ((static_cast<unsigned char>(s[i + k]) & 0xc0) != 0x80) return i;
+    i += more + 1;
+  }
+  return std::string_view::npos;
+}
+
 }  // namespace
 
 const Entry* Node::find(std::string_view key) const {
@@ -166,6 +184,15 @@ Result<Ptr> parse(std::string_view text, const std::string& file) {
   if (text.size() > kMaxBytes)
     return fail(whole, "file of " + std::to_string(text.size()) + " bytes, the limit is " + std::to_string(kMaxBytes));
   if (text.find('\0') != std::string_view::npos) return fail(whole, "not a text file: it holds a zero byte");
+  const auto line_of = [&](size_t at) { return 1 + static_cast<int>(std::ranges::count(text.substr(0, at), '\n')); };
+  // UTF-16 begins with a mark that yaml-cpp knows.
+  const bool wide = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+  if (const size_t bad = wide ? std::string_view::npos : not_utf8(text); bad != std::string_view::npos)
+    return fail({file, line_of(bad), 0, {}}, "the text is not UTF-8", "save the file as UTF-8");
+  for (size_t cr = text.find('\r'); cr != std::string_view::npos; cr = text.find('\r', cr + 1))
+    if (cr + 1 == text.size() || text[cr + 1] != '\n')
+      return fail({file, line_of(cr), 0, {}}, "a carriage return that ends no line",
+                  "lines end with \\n, or with \\r\\n");
   std::istringstream in{std::string(text)};
   Builder builder(std::make_shared<const std::string>(file));
   try {

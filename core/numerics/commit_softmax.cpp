@@ -13,7 +13,7 @@ RuleResult commit_softmax(Rewriter& r, const Site& s) {
   const auto axis = r.attributes(n).integer("axis");
   const auto rank = static_cast<int64_t>(shape.size());
   if (!axis || (*axis != -1 && *axis != rank - 1)) return Refused{"it is not along the last axis"};
-  if (rank < 3) return Refused{"it is of one row"};
+  if (rank < 3) return Refused{"it has fewer than 3 dims"};
 
   if (const auto no = r.without({"exp_rows", "quotient"})) return *no;
   DLC_TRY(const DType entry, r.operand_type("exp_rows", "T"));

@@ -79,6 +79,20 @@ const Bad kBad[] = {
     {"IN_W: 16384", "IN_W: 9223372036854775808", "params:", "'9223372036854775808' is too large"},
     {"IN_W: 16384", "IN_W: 0xffffffffffffffffffff", "params:", "is too large"},
     {"name: nx16", "name: \"a\\e[31mb\"", "name:", "a text with a control character"},
+    {"dlc_hw: 1\n", "dlc_hw: 1\ndoc: \"\xe9\xff\"\n", "doc: \"", "the text is not UTF-8"},
+    {"dlc_hw: 1\n", "dlc_hw: 1\r", "dlc_hw: 1", "a carriage return that ends no line"},
+    {"R: 16,", "R: null,", "params:", "param 'R' has no value"},
+    {"ACC_W: 2048", "ACC_W: 2047", "acc:", "2047 words of state 'acc' are no 2 banks of one size"},
+    {"signal: {field: sig", "signal: {field: wai", "signal:", "field 'wai' is that of 'wait'"},
+    {"median: 3%", "median: -3%", "error_budget:", "'median' is below 0"},
+    {"CNT:    {at: 0x80", "CNT:    {at: 0x1080", "CNT:", "csr 'CNT' ends behind 0x1000"},
+    {"[\"off % AXI_B == 0\"]", "[\"1 == 0\"]", "[\"1 == 0\"]", "'1 == 0' holds for no fields"},
+    {"[\"off % AXI_B == 0\"]", "[\"nx > 256\"]", "[\"nx > 256\"]", "'nx > 256' holds for no fields"},
+    {"(x + x0)*AXI_B + l]", "(x + x0)*AXI_B + l] + in[sp, l + R]", "ld:\n      op",
+     "is l + 16, which is never within 0 .. 15"},
+    {"dst[d_base + oh*d_oh + ow*d_ow, c] = x",
+     "dst[d_base + oh*d_oh + ow*d_ow, c] = x + dst[d_base + oh*d_oh + ow*d_ow + 1, c]", "- \"x = if red",
+     "an element that another point of its loops may write"},
 };
 
 }  // namespace
@@ -92,6 +106,24 @@ TEST_CASE("what compiling, running or building the RTL would find wanting is fou
     CHECK_THAT(said, Contains(b.message));
     CHECK_THAT(said, Contains(line_of(text, b.line)));
   }
+}
+
+TEST_CASE("a machine has an instruction that ends a program") {
+  std::string text = asic_with("    end:\n", "    end:\n");
+  const size_t from = text.find("    end:\n");
+  text.erase(from, text.find("\nops:") - from);
+  CHECK_THAT(problems(text), Contains("no instruction ends a program"));
+}
+
+TEST_CASE("many defs cost what they use, and one that is wrong is told once") {
+  std::string defs;
+  for (int i = 0; i < 1000; ++i)
+    defs += "  b" + std::to_string(i) +
+            ":\n    is: \"(x: s64) -> s64 = " + (i == 0 ? std::string("x + y") : "b" + std::to_string(i - 1) + "(x)") +
+            "\"\n    ex: [[[1], 1]]\n";
+  const std::string said = problems(asic_with("queues: {ld", defs + "queues: {ld"));
+  CHECK_THAT(said, Contains("`y`"));
+  CHECK(said.find("error:") == said.rfind("error:"));
 }
 
 TEST_CASE("a machine without what its family promises says so at the family") {
