@@ -31,7 +31,7 @@ Result<std::string> read_file(const std::string& path) {
 
 // The tree of the text, laid on the file that its `like:` names.
 Result<yaml::Ptr> load_tree(std::string_view text, const std::string& file, int depth) {
-  DLC_TRY(const yaml::Ptr tree, yaml::parse(text, file));
+  DLC_TRY(yaml::Ptr tree, yaml::parse(text, file));
   if (tree->kind != yaml::Kind::map) return fail(tree->loc(), "a hardware description is a map");
   const yaml::Entry* like = tree->find("like");
   if (!like) return tree;
@@ -174,7 +174,7 @@ Result<std::string> standalone_hw(std::string_view text, const std::string& file
 }
 
 Result<> check_standalone(std::string_view text, const std::string& file) {
-  DLC_TRY(const yaml::Ptr tree, yaml::parse(text, file));
+  DLC_TRY(yaml::Ptr tree, yaml::parse(text, file));
   const yaml::Entry* like = tree->find("like");
   if (like) return fail(like->loc(), "'like' names another file, this description must stand alone");
   return {};

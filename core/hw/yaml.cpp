@@ -198,7 +198,7 @@ Result<Ptr> parse(std::string_view text, const std::string& file) {
   try {
     YAML::Parser parser(in);
     if (!parser.HandleNextDocument(builder) || !builder.root()) return fail(whole, "the file is empty");
-    const Ptr root = builder.root();
+    Ptr root = builder.root();
     if (parser.HandleNextDocument(builder))
       return fail(builder.root()->loc(), "a second YAML document; one file describes one machine");
     return root;
