@@ -10,6 +10,7 @@
 #include <set>
 
 #include "dlc/io/file.h"
+#include "dlc/numerics/commit.h"
 #include "frontends/onnx/onnx.h"
 #include "tools/dlc/conform.h"
 #include "tools/dlc/model.h"
@@ -70,12 +71,13 @@ Result<std::map<std::string, Tested>> read_lists(const std::string& folder) {
 
 struct Machine {
   Hardware hardware;
+  Recipes recipes;
   Backend* backend = nullptr;
   bool runs(const Record& r) const {
     const AskDevice ask = [this](const Program& p) {
       return backend->match({p, hardware.text, hardware.file, hardware.params, "{}"});
     };
-    return runs_quantised(r, hardware.description, backend->name(), ask);
+    return runs_quantised(r, hardware.description, recipes, backend->name(), ask);
   }
 };
 
@@ -187,7 +189,8 @@ Result<int> list_ops(const Options& o, Context& cx) {
     if (hardware.description.recipes.empty())
       return fail({hardware.file, 0, 0, {}}, "has no recipes: it computes what it is given, as cpu: does");
     DLC_TRY(Backend * backend, cx.plugins().for_hardware(hardware.description));
-    machines.push_back({std::move(hardware), backend});
+    DLC_TRY(auto recipes, load_recipes(hardware.description));
+    machines.push_back({std::move(hardware), std::move(recipes), backend});
   }
   const Json ops = ops_json(tested);
   const bool wants_records = o.markdown || cx.json;

@@ -106,10 +106,9 @@ Instance plainest(const Record& record, Instance use) {
   return use;
 }
 
-bool is_placed(Graph g, const HwDescription& hw, const std::string& device, const AskDevice& ask) {
-  auto recipes = load_recipes(hw);
-  if (!recipes) return false;
-  const auto report = commit_numerics(g, *std::move(recipes));
+bool is_placed(Graph g, const HwDescription& hw, const Recipes& recipes, const std::string& device,
+               const AskDevice& ask) {
+  const auto report = commit_numerics(g, recipes);
   if (!report || !run_passes(g, default_graph_pipeline())) return false;
   const auto parts = partition(g, hw, device, ask, {{}, report->ops});
   return parts && std::ranges::any_of(parts->nodes,
@@ -131,11 +130,12 @@ std::vector<std::string> types_of(const RecordSet& set, const Record& record) {
   return out;
 }
 
-bool runs_quantised(const Record& record, const HwDescription& hw, const std::string& device, const AskDevice& ask) {
+bool runs_quantised(const Record& record, const HwDescription& hw, const Recipes& recipes, const std::string& device,
+                    const AskDevice& ask) {
   if (record.is_extern() || record.name() == "quantize_linear" || record.name() == "dequantize_linear") return false;
   const auto runs = [&](const Instance& use, uint64_t seed, const Scheme& scheme) {
     auto g = Quantised(record, use, seed, scheme).run();
-    return g && is_placed(*std::move(g), hw, device, ask);
+    return g && is_placed(*std::move(g), hw, recipes, device, ask);
   };
   for (const auto& shape : {typed(kF32, {1, 16, 8, 8}), typed(kF32, {1, 4, 6, 6}), typed(kF32, {1, 16})})
     for (uint64_t seed = 0; seed < kMoreSeeds; ++seed) {
