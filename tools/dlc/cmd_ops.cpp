@@ -88,7 +88,7 @@ Json ops_json(const std::map<std::string, Tested>& tested) {
   Json out = Json::array();
   for (const auto& [key, entries] : by_name) {
     const auto& [domain, name] = key;
-    const auto found = tested.find(domain.empty() ? name : domain + "." + name);
+    const auto found = tested.find(domain.empty() ? name : fmt::format("{}.{}", domain, name));
     Tested t = found == tested.end() ? Tested{} : found->second;
     int first = entries[0].min_opset, last = 0;
     for (const OnnxOp& o : entries) {
