@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/kernel/fit.h"
+#include "core/map/indices.h"
 #include "core/map/value.h"
 #include "core/passes/copy.h"
 #include "core/program/pieces.h"
@@ -274,6 +275,8 @@ class TargetMaker {
       const std::vector<int64_t> from = out_.shapes[t];
       std::vector<int64_t> to;
       for (const Expr& e : p_.buffers[static_cast<size_t>(root)].type.shape) to.push_back(e.constant().value_or(1));
+      Ranges ranges;
+      for (const TargetLoop& l : out_.loops) ranges[l.var] = Range(0, std::max<int64_t>(l.extent - 1, 0));
       bool ok = true;
       out_.value = rewrite(out_.value, [&](const Val& n) -> Val {
         if (n->kind != ValKind::read || n->tensor != static_cast<int>(t)) return nullptr;
@@ -283,7 +286,7 @@ class TargetMaker {
           if (!e) return nullptr;
           index.push_back(*e);
         }
-        const auto in_root = unviewed(index, from, to, first);
+        const auto in_root = unviewed(index, from, to, first, ranges);
         ok &= in_root.has_value();
         if (!in_root) return nullptr;
         std::vector<Val> args;
@@ -291,7 +294,7 @@ class TargetMaker {
         return val::read(n->tensor, out_.kernel.tensors[t].dtype, args);
       });
       if (static_cast<int>(t) == out_.output) {
-        const auto in_root = unviewed(out_.output_index, from, to, first);
+        const auto in_root = unviewed(out_.output_index, from, to, first, ranges);
         ok &= in_root.has_value();
         if (in_root) out_.output_index = *in_root;
       }
@@ -300,51 +303,6 @@ class TargetMaker {
       out_.buffers[t] = root;
     }
     return {};
-  }
-
-  // The index in a tensor of shape `to` of what `index` reads of a view of it of shape `from`, which begins with its
-  // element `first`. Outside the view stands
-  // its fill: an index that leaves the view must leave the whole tensor too, in a dim that is no part of another.
-  //
-  //   X[0, 0, y - 1, x]   of [1, 1, 1, 8], a view of [1, 1, 8, 1]:   [0, 0, x, y - 1]
-  //   X[0, 0, y - 1, x]   of [1, 1, 4, 8], a view of [1, 1, 32]:     none, 8 * y + x - 8 is also row 0 of x + 8
-  std::optional<std::vector<Expr>> unviewed(const std::vector<Expr>& index, const std::vector<int64_t>& from,
-                                            const std::vector<int64_t>& to, int64_t first) const {
-    std::vector<Expr> out(to.size(), Expr(0));
-    std::vector<bool> taken(to.size(), false);
-    const auto step = [](const std::vector<int64_t>& shape, size_t d) {
-      int64_t n = 1;
-      while (++d < shape.size()) n *= shape[d];
-      return n;
-    };
-    const auto own = [&](size_t d) -> std::optional<size_t> {
-      const auto is = [&](size_t o) {
-        return o < to.size() && !taken[o] && to[o] == from[d] && (to[o] == 1 || step(to, o) == step(from, d));
-      };
-      if (is(d)) return d;
-      for (size_t o = to.size(); o-- > 0;)
-        if (is(o) && static_cast<int>(o) != blocked_dim(to.size())) return o;
-      return std::nullopt;
-    };
-    Ranges ranges;
-    for (const TargetLoop& l : out_.loops) ranges[l.var] = Range(0, std::max<int64_t>(l.extent - 1, 0));
-    Expr flat = 0;
-    for (size_t d = 0; d < index.size(); ++d) {
-      flat = flat * from[d];
-      if (provably_le(0, index[d], ranges) && provably_lt(index[d], from[d], ranges)) {
-        flat += index[d];
-        continue;
-      }
-      const auto o = own(d);
-      if (!o) return std::nullopt;
-      out[*o] = index[d];
-      taken[*o] = true;
-    }
-    flat += first;
-    int64_t stride = 1;
-    for (size_t d = to.size(); d-- > 0; stride *= to[d])
-      if (to[d] > 1 && !taken[d]) out[d] = d == 0 ? floor_div(flat, stride) : mod(floor_div(flat, stride), to[d]);
-    return out;
   }
 
   template <class F>
@@ -403,7 +361,7 @@ class TargetMaker {
     for (int round = 0; round < 16; ++round) {
       std::string var;
       int64_t by = 0;
-      for_each_index([&](int, const Expr& e) { find_division(e, var, by); });
+      for_each_index([&](int, const Expr& e) { find_division(e, out_.ranges, var, by); });
       if (var.empty()) return {};
       const int64_t n = std::ranges::find(out_.loops, var, &TargetLoop::var)->extent, whole = n / by * by;
       if (whole > 0 && whole < n && is_row(var)) {
@@ -429,29 +387,6 @@ class TargetMaker {
     std::ranges::find(out_.loops, var, &TargetLoop::var)->extent = end - first;
     out_.ranges[var] = Range(0, std::max<int64_t>(end - first - 1, 1));
     if (first > 0) put({{var, Expr::symbol(var) + first}});
-  }
-
-  void find_division(const Expr& e, std::string& var, int64_t& by) const {
-    for (const Term& t : e.terms())
-      for (const Atom& a : t.factors) {
-        if (a.kind() == AtomKind::symbol) continue;
-        for (const Expr& arg : a.args()) find_division(arg, var, by);
-        const auto d =
-            a.kind() == AtomKind::floor_div || a.kind() == AtomKind::mod ? a.args()[1].constant() : std::nullopt;
-        if (!d) continue;
-        for (const Term& inner : a.args()[0].terms()) {
-          if (inner.factors.size() != 1 || inner.factors[0].kind() != AtomKind::symbol || *d % inner.coefficient != 0)
-            continue;
-          const std::string name(inner.factors[0].name());
-          const int64_t factor = *d / inner.coefficient;
-          const auto r = out_.ranges.find(name);
-          if (factor <= 1 || r == out_.ranges.end() || r->second.bounds.hi < factor) continue;
-          if (by == 0 || factor < by) {
-            var = name;
-            by = factor;
-          }
-        }
-      }
   }
 
   // A tensor of one channel has no loop over channels; the vector it lies in is walked all the same. Lanes beyond the
