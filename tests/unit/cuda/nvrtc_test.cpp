@@ -1,6 +1,5 @@
 // Generated text through NVRTC, where it is found: no kernel spills a register, none has a performance warning.
 #include "dlc/ops/generate.h"
-#include "dlc_test/catch.h"
 #include "dlc_test/skip.h"
 #include "plugins/cuda/codegen/codegen.h"
 #include "plugins/cuda/compile/compile.h"
@@ -27,10 +26,7 @@ std::vector<Kernel> corpus() {
 }  // namespace
 
 TEST_CASE("no kernel of a record spills, and none has a performance warning") {
-  if (const auto found = cuda::nvrtc_available(); !found) {
-    WARN("SKIPPED: " << to_string(found.error()));
-    return;
-  }
+  if (const auto found = cuda::nvrtc_available(); !found) DLC_SKIP(to_string(found.error()));
   const std::vector<Kernel> all = corpus();
   std::vector<const Kernel*> kernels;
   for (const Kernel& k : all) kernels.push_back(&k);
@@ -46,7 +42,7 @@ TEST_CASE("no kernel of a record spills, and none has a performance warning") {
 }
 
 TEST_CASE("PTX, and a text that does not compile") {
-  if (!cuda::nvrtc_available()) return;
+  if (const auto found = cuda::nvrtc_available(); !found) DLC_SKIP(to_string(found.error()));
   const std::string text =
       "#include \"dlc_dev.h\"\n// ---- kernel k7_mul: fc1/mul\nextern \"C\" __global__ void f(float* x) {\n";
   REQUIRE_OK(const cuda::DeviceCode ptx, cuda::compile_for_device(text + "  *x = 1;\n}\n", "compute_80"));
