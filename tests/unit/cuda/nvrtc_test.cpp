@@ -1,5 +1,6 @@
 // Generated text through NVRTC, where it is found: no kernel spills a register, none has a performance warning.
 #include "dlc/ops/generate.h"
+#include "dlc_test/catch.h"
 #include "dlc_test/skip.h"
 #include "plugins/cuda/codegen/codegen.h"
 #include "plugins/cuda/compile/compile.h"
